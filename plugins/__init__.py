@@ -1,0 +1,1 @@
+"""Everything that has a name: one file per paper, model family or dataset."""

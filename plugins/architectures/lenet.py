@@ -1,0 +1,37 @@
+"""LeNet, as the MNIST experiments of this field use it: two convolutions, two linear layers."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from torch import nn
+
+from smoothctl import Architecture, ModelSpec, UsageError, hookimpl
+
+
+def build(spec: ModelSpec) -> nn.Module:
+    """431,080 parameters for 28x28 grey images. Sides below 16 pixels get padded convolutions."""
+    channels, height, width = spec.input_shape
+    if min(height, width) < 8:
+        raise UsageError(f"lenet needs images of at least 8x8, not {height}x{width}")
+    padding = 0 if min(height, width) >= 16 else 2
+    sides = [((side - 4 + 2 * padding) // 2 - 4 + 2 * padding) // 2 for side in (height, width)]
+    return nn.Sequential(
+        OrderedDict(
+            conv1=nn.Conv2d(channels, 20, 5, padding=padding),
+            relu1=nn.ReLU(),
+            pool1=nn.MaxPool2d(2),
+            conv2=nn.Conv2d(20, 50, 5, padding=padding),
+            relu2=nn.ReLU(),
+            pool2=nn.MaxPool2d(2),
+            flatten=nn.Flatten(),
+            fc1=nn.Linear(50 * sides[0] * sides[1], 500),
+            relu3=nn.ReLU(),
+            fc2=nn.Linear(500, spec.num_classes),
+        )
+    )
+
+
+@hookimpl
+def register_architectures() -> list[Architecture]:
+    return [Architecture("lenet", build, summary="LeNet, 431,080 parameters on 28x28 grey images")]

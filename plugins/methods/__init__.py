@@ -1,0 +1,1 @@
+"""Training objectives, one file a paper."""

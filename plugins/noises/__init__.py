@@ -1,0 +1,1 @@
+"""Noises, with the radius that each proves."""

@@ -1,0 +1,23 @@
+"""Gaussian noise: an L2 radius of sigma * Phi^-1(p_A) (Cohen et al. 2019, theorem 1)."""
+
+from __future__ import annotations
+
+from scipy.special import ndtri
+from torch import Tensor
+
+from smoothctl import Draws, Noise, hookimpl
+
+
+def sample(shape: tuple[int, ...], sigma: float, draws: Draws) -> Tensor:
+    """Draw from N(0, sigma^2 I)."""
+    return draws.normal(shape).mul_(sigma)
+
+
+def radius(p_lower: float, sigma: float) -> float:
+    """The radius with the runner-up bounded by 1 - p_lower: sigma * Phi^-1(p_lower)."""
+    return sigma * float(ndtri(p_lower))
+
+
+@hookimpl
+def register_noises() -> list[Noise]:
+    return [Noise("gaussian", sample, radius, norm="l2", summary="N(0, sigma^2 I); certifies L2 radii (Cohen et al. 2019)")]

@@ -1,0 +1,187 @@
+"""What plugins return and what they are given: the public data types.
+
+Nothing here imports torch when it is loaded, so that a plugin can be described without it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from pydantic import BaseModel, ConfigDict
+
+if TYPE_CHECKING:
+    import numpy as np
+    from torch import Tensor, nn
+
+    from smoothctl.draws import Draws
+
+
+class LabelledImages(Protocol):
+    """A split of a dataset: anything with a length that gives ``(image, label)`` for an index.
+
+    An image is a PIL image, an array [H,W] or [H,W,C] (uint8, or float in [0,1]), or a float tensor
+    [C,H,W] in [0,1]. A source may also have ``image_id(index) -> str``, a name that outlives
+    re-ordering, such as a relative path.
+    """
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int, /) -> tuple[Any, int]: ...
+
+
+@dataclass(frozen=True)
+class ArrayImages:
+    """Images that fit in memory: uint8, or float in [0,1], [N,H,W] or [N,H,W,C], with int64 labels [N]."""
+
+    images: np.ndarray
+    labels: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __getitem__(self, index: int, /) -> tuple[np.ndarray, int]:
+        return self.images[index], int(self.labels[index])
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Settings of a training run. What is None is left to the dataset's recipe or the defaults.
+
+    A method lists published recipes; a dataset has one of its own. ``source`` says where the
+    numbers come from. ``batch_size`` counts images of one optimiser step; ``milestones`` are the
+    epochs (counted from 0) at whose start the learning rate is multiplied by ``gamma``.
+    """
+
+    dataset: str | None = None
+    sigma: float | None = None
+    arch: str | None = None
+    epochs: int | None = None
+    batch_size: int | None = None
+    lr: float | None = None
+    momentum: float | None = None
+    weight_decay: float | None = None
+    milestones: tuple[int, ...] | None = None
+    gamma: float | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Labelled images under a name.
+
+    ``load(split, data, download)`` gives one split, looking only below ``data`` (None: the
+    dataset's own place), and downloads only if ``download`` is true. Missing files are a
+    :class:`smoothctl.DatasetMissing`. ``augment(x, draws)`` changes a training batch
+    [B,C,H,W] of pixels in [0,1].
+    """
+
+    name: str
+    load: Callable[[str, Path | None, bool], LabelledImages]
+    shape: tuple[int, int, int]
+    class_names: tuple[str, ...]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    summary: str = ""
+    aliases: tuple[str, ...] = ()
+    splits: tuple[str, ...] = ("train", "test")
+    augment: Callable[[Tensor, Draws], Tensor] | None = None
+    recipe: Recipe = field(default_factory=Recipe)
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """What an architecture is asked to build: ``name`` is the canonical name, or for a family what follows
+    its slash; ``input_shape`` is (C,H,W); ``options`` are the user's ``--arch-option`` values."""
+
+    name: str
+    num_classes: int
+    input_shape: tuple[int, int, int]
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A network under a name. ``build(spec)`` makes a module from images [B,C,H,W], already
+    normalised by the engine's first layer, to logits [B,classes]."""
+
+    name: str
+    build: Callable[[ModelSpec], nn.Module]
+    summary: str = ""
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Additive noise with scale sigma, in units of pixels in [0,1].
+
+    ``sample(shape, sigma, draws)`` draws a float32 tensor. ``radius(p_lower, sigma)`` is the radius
+    in ``norm`` that the bound p_A >= p_lower >= 1/2 proves for the smoothed classifier.
+    """
+
+    name: str
+    sample: Callable[[tuple[int, ...], float, Draws], Tensor]
+    radius: Callable[[float, float], float]
+    norm: str = "l2"
+    summary: str = ""
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One optimiser step's images as a method sees them.
+
+    x: clean images [B,C,H,W] in [0,1]; y: labels [B]; index: places in the dataset [B]; epoch:
+    counted from 0, of ``epochs``; teacher: a frozen network from pixels to logits, or None.
+    """
+
+    x: Tensor
+    y: Tensor
+    index: Tensor
+    epoch: int
+    epochs: int
+    sample_noise: Callable[[tuple[int, ...]], Tensor]
+    teacher: Callable[[Tensor], Tensor] | None = None
+
+    def noise(self, copies: int = 1) -> Tensor:
+        """Draw fresh noise [copies*B,C,H,W], to be added to ``x.repeat(copies, 1, 1, 1)``."""
+        return self.sample_noise((copies * self.x.shape[0], *self.x.shape[1:]))
+
+    def noisy(self, copies: int = 1) -> Tensor:
+        """The images with fresh noise, never clipped: [copies*B,C,H,W], all images copy by copy."""
+        return self.x.repeat(copies, 1, 1, 1) + self.noise(copies)
+
+
+class Method(ABC):
+    """A training objective. Subclasses set ``name``, may narrow ``Options``, and write ``loss``."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str] = ""
+    needs_teacher: ClassVar[bool] = False
+    recipes: ClassVar[Sequence[Recipe]] = ()
+
+    class Options(BaseModel):
+        """The method's own options, given as ``-o name=value``; descriptions are the help."""
+
+        model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    def __init__(self, options: Any = None):
+        self.options = self.Options() if options is None else options
+
+    @abstractmethod
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor | tuple[Tensor, dict[str, Tensor]]:
+        """The loss of one step, a scalar, or (loss, parts to log)."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened: ``kind`` is ``train.start``, ``train.epoch``, ``train.end``,
+    ``certify.start``, ``certify.image`` or ``certify.end``; ``data`` is plain values."""
+
+    kind: str
+    run: Path | None
+    data: Mapping[str, Any]

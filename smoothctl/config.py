@@ -1,0 +1,188 @@
+"""Validated settings: flag > environment > TOML file > recipe > default.
+
+The command line hands over what the user gave, by flag, environment variable
+(``SMOOTHCTL_TRAIN_SIGMA``) or ``--config FILE.toml``; recipes and defaults fill the rest here.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from smoothctl.api import Dataset, Method, Recipe
+from smoothctl.bounds import least_n_to_certify, least_n_to_predict
+from smoothctl.errors import UsageError
+
+Positive = Annotated[float, Field(gt=0)]
+Count = Annotated[int, Field(ge=1)]
+Index = Annotated[int, Field(ge=0)]
+Seed = Annotated[int, Field(ge=0, lt=2**64)]
+Probability = Annotated[float, Field(gt=0, lt=1)]
+
+
+class Settings(BaseModel):
+    """Settings of one command; unknown names and values out of range are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class SubsetSettings(Settings):
+    """Which images of a dataset: every ``every``-th from ``start`` up to ``stop``, at most ``max``."""
+
+    dataset: str | None = None
+    split: str | None = None
+    start: Index = 0
+    stop: Index | None = None
+    every: Count = 1
+    max: Count | None = None
+
+    def indices(self, length: int) -> range:
+        """The places chosen in a split of this length, in order.
+
+        Raises UsageError if nothing is left.
+        """
+        chosen = range(self.start, min(length, length if self.stop is None else self.stop), self.every)
+        chosen = chosen[: self.max]
+        if not chosen:
+            raise UsageError(
+                f"--start {self.start} --stop {self.stop} --every {self.every} leave no image of {length}"
+            )
+        return chosen
+
+
+class CertifySettings(SubsetSettings):
+    """What decides a certificate, apart from the model and the images."""
+
+    sigma: Positive | None = None
+    noise: str | None = None
+    n0: Count = 100
+    n: Count = 100_000
+    alpha: Probability = 0.001
+    seed: Seed = 0
+
+    def check_n(self) -> None:
+        """Raise UsageError for an n that can never certify at this alpha."""
+        least = least_n_to_certify(self.alpha)
+        if self.n < least:
+            raise UsageError(f"--n {self.n} can never certify at alpha={self.alpha:g}; certify needs n>={least}")
+
+
+class PredictSettings(SubsetSettings):
+    """What decides a prediction, apart from the model and the images."""
+
+    sigma: Positive | None = None
+    noise: str | None = None
+    n: Count = 1000
+    alpha: Probability = 0.001
+    seed: Seed = 0
+
+    def check_n(self) -> None:
+        """Raise UsageError for an n that can never return a class at this alpha."""
+        least = least_n_to_predict(self.alpha)
+        if self.n < least:
+            raise UsageError(f"--n {self.n} can never reach alpha={self.alpha:g}; predict needs n>={least}")
+
+
+class TrainSettings(Settings):
+    """Everything that decides the weights of a trained model."""
+
+    method: str = "gaussian"
+    options: dict[str, Any] = Field(default_factory=dict)
+    arch: str = "resnet20"
+    arch_options: dict[str, str] = Field(default_factory=dict)
+    dataset: str = "digits"
+    noise: str = "gaussian"
+    sigma: Positive = 0.25
+    epochs: Count = 90
+    batch_size: Count = 128
+    lr: Positive = 0.1
+    momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
+    weight_decay: Annotated[float, Field(ge=0)] = 1e-4
+    milestones: tuple[Index, ...] | None = None
+    gamma: Positive = 0.1
+    augment: bool = True
+    seed: Seed = 0
+    teacher_sha256: str | None = None
+
+    def learning_rate(self, epoch: int) -> float:
+        """The learning rate of an epoch (from 0): times gamma at the start of each milestone.
+
+        Without milestones it drops at one half and three quarters of the epochs.
+        """
+        drops = self.milestones
+        if drops is None:
+            drops = (self.epochs // 2, self.epochs * 3 // 4)
+        return self.lr * self.gamma ** sum(epoch >= drop for drop in drops)
+
+
+T = TypeVar("T", bound=BaseModel)
+
+
+def validated(model: type[T], values: Mapping[str, Any], prefix: str = "--") -> T:
+    """Make settings; what is wrong becomes one UsageError line that names the flags."""
+    try:
+        return model(**values)
+    except ValidationError as error:
+        problems = [
+            f"{prefix}{_flag(item['loc'])}: {item['msg'][:1].lower()}{item['msg'][1:]} (got {item['input']!r})"
+            for item in error.errors()
+        ]
+        raise UsageError("; ".join(problems)) from None
+
+
+def _flag(location: tuple[int | str, ...]) -> str:
+    return str(location[0]).replace("_", "-") if location else ""
+
+
+def choose_recipe(method: type[Method], dataset: Dataset, sigma: float | None) -> Recipe:
+    """The method's published recipe for this dataset at the nearest sigma, over the dataset's own."""
+    target = sigma if sigma is not None else (dataset.recipe.sigma or TrainSettings().sigma)
+    published = [recipe for recipe in method.recipes if recipe.dataset == dataset.name]
+    if not published:
+        return dataset.recipe
+    nearest = min(published, key=lambda recipe: abs((recipe.sigma or target) - target))
+    merged = {**_stated(dataset.recipe), **_stated(nearest)}
+    return Recipe(**merged)
+
+
+def _stated(recipe: Recipe) -> dict[str, Any]:
+    return {key: value for key, value in vars(recipe).items() if value is not None}
+
+
+def train_settings(
+    given: Mapping[str, Any], method: type[Method], dataset: Dataset
+) -> tuple[TrainSettings, Recipe]:
+    """Fill what the user gave from the recipe and the defaults; also say which recipe it was."""
+    recipe = choose_recipe(method, dataset, given.get("sigma"))
+    layered = {key: value for key, value in _stated(recipe).items() if key in TrainSettings.model_fields}
+    layered |= {key: value for key, value in given.items() if value is not None}
+    layered |= {"method": method.name, "dataset": dataset.name}
+    own = {**recipe.options, **given.get("options", {})}
+    layered["options"] = method_options(method, own).model_dump(mode="json")
+    return validated(TrainSettings, layered), recipe
+
+
+def method_options(method: type[Method], values: Mapping[str, Any]) -> BaseModel:
+    """A method's options from ``-o name=value`` texts; raises UsageError that lists what there is."""
+    unknown = sorted(set(values) - set(method.Options.model_fields))
+    if unknown:
+        known = ", ".join(method.Options.model_fields) or "none"
+        raise UsageError(f"method {method.name} has no option {unknown[0]!r}; its options: {known}")
+    return validated(method.Options, values, prefix="-o ")
+
+
+def read_toml(path: Path, command: str) -> dict[str, Any]:
+    """Defaults for one command: the file's top-level values, then those of its ``[command]`` table."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"--config: cannot read {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"--config: {path} is not valid TOML: {error}") from None
+    shared = {key: value for key, value in content.items() if not isinstance(value, dict)}
+    values = {**shared, **content.get(command, {})}
+    return {key.replace("-", "_"): value for key, value in values.items()}

@@ -1,0 +1,111 @@
+"""Talking to people: results go to stdout, everything else to stderr."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+LINE_EVERY_SECONDS = 20.0
+
+
+def note(message: str) -> None:
+    """Say something in passing, on stderr."""
+    print(message, file=sys.stderr, flush=True)
+
+
+def warn(message: str) -> None:
+    """Say something that the user should look into, on stderr."""
+    note(f"warning: {message}")
+
+
+def result(message: str) -> None:
+    """Print a result on stdout."""
+    print(message, flush=True)
+
+
+def table(rows: list[list[str]], header: list[str], title: str = "") -> None:
+    """Print a table on stdout; the first column is text, the others are figures."""
+    from rich.console import Console
+    from rich.table import Table
+
+    drawn = Table(title=title or None, title_justify="left")
+    for place, name in enumerate(header):
+        drawn.add_column(name, justify="left" if place == 0 else "right", overflow="fold")
+    for row in rows:
+        drawn.add_row(*row)
+    # A pipe has no width: let the table take what it needs, so that nothing is cut off there.
+    Console(width=None if sys.stdout.isatty() else 300, highlight=False, markup=False).print(drawn)
+
+
+Advance = Callable[..., None]
+
+
+@contextmanager
+def progress(what: str, total: int) -> Iterator[Advance]:
+    """Show progress on stderr: a bar with an ETA on a terminal, a line now and then elsewhere.
+
+    Yields ``advance(steps=1, text="")``.
+    """
+    with _bar(what, total) if sys.stderr.isatty() else _lines(what, total) as advance:
+        yield advance
+
+
+@contextmanager
+def _bar(what: str, total: int) -> Iterator[Advance]:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns: list[Any] = [
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[text]}"),
+    ]
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=total, text="")
+
+        def advance(steps: float = 1, text: str = "") -> None:
+            bar.update(task, advance=steps, text=text)
+
+        yield advance
+
+
+@contextmanager
+def _lines(what: str, total: int) -> Iterator[Advance]:
+    start = spoken = time.monotonic()
+    done = 0.0
+
+    def advance(steps: float = 1, text: str = "") -> None:
+        nonlocal done, spoken
+        done += steps
+        now = time.monotonic()
+        if now - spoken >= LINE_EVERY_SECONDS and done:
+            spoken = now
+            left = (now - start) * (total - done) / done
+            note(f"{what}: {done:g}/{total}, {duration(left)} left{', ' + text if text else ''}")
+
+    yield advance
+
+
+def duration(seconds: float) -> str:
+    """Write a duration as people say it: ``12 s``, ``3 min 5 s``, ``2 h 40 min``, ``14 days 1 h``."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    if whole < 48 * 3600:
+        return f"{whole // 3600} h {whole % 3600 // 60} min"
+    return f"{whole // 86400} days {whole % 86400 // 3600} h"

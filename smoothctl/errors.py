@@ -1,0 +1,13 @@
+"""Errors that a user caused or can mend: one clear line and an exit code, never a traceback."""
+
+
+class SmoothctlError(Exception):
+    """Something failed; the message says what, and what to do about it. Exit code 1."""
+
+    exit_code = 1
+
+
+class UsageError(SmoothctlError):
+    """A request that cannot be carried out as it was written. Exit code 2."""
+
+    exit_code = 2

@@ -1,0 +1,233 @@
+"""Logs of certification and prediction: schema, appending, going on, and other people's formats.
+
+A log is tab-separated text with one line an image. Its first columns are the field's own, so that
+everybody's scripts read it. ``STEM.json`` beside ``STEM.tsv`` says how it was made.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from smoothctl import outputs
+from smoothctl.errors import SmoothctlError, UsageError
+
+ABSTAIN = -1
+CERTIFY_COLUMNS = (
+    "idx", "label", "predict", "radius", "correct", "time", "top", "p_lower", "n", "votes", "selection", "image", "status",
+)  # fmt: skip
+PREDICT_COLUMNS = (
+    "idx", "label", "predict", "correct", "time", "top", "p_value", "n", "votes", "image", "status",
+)  # fmt: skip
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Row:
+    """One image of a log. ``radius`` is None in prediction logs; ``votes`` may be empty; ``status``
+    is ``ok``, or says why the image failed."""
+
+    idx: int
+    label: int
+    predict: int
+    radius: float | None
+    correct: bool
+    seconds: float | None = None
+    top: int | None = None
+    n: int | None = None
+    votes: Mapping[int, int] = field(default_factory=dict)
+    image: str = ""
+    status: str = "ok"
+
+    @property
+    def failed(self) -> bool:
+        return self.status != "ok"
+
+
+@dataclass(frozen=True)
+class Log:
+    """A log as it was read: its rows in order, its settings if there are any, and what to say of it."""
+
+    path: Path
+    kind: Literal["certify", "predict"]
+    rows: tuple[Row, ...]
+    settings: Mapping[str, Any] | None = None
+    planned: int | None = None
+    notices: tuple[str, ...] = ()
+
+    @property
+    def incomplete(self) -> bool:
+        return self.planned is not None and len(self.rows) < self.planned
+
+
+def settings_path(log: Path) -> Path:
+    """Where the settings of a log lie."""
+    return log.with_suffix(".json")
+
+
+def read_log(path: Path) -> Log:
+    """Read a log by the names of its columns; a last line that was cut short is left out.
+
+    Raises SmoothctlError, naming the line, for a file that is not such a log or has no rows.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SmoothctlError(f"{path}: cannot be read ({error})") from None
+    lines, cut = _complete_lines(text)
+    if not lines:
+        raise SmoothctlError(f"{path}: no header; expected tab-separated columns such as idx, label, predict, radius")
+    header = lines[0].split("\t")
+    missing = [name for name in ("idx", "label", "predict") if name not in header]
+    if missing:
+        raise SmoothctlError(f"{path}: no header with the columns idx, label, predict (found: {', '.join(header)[:80]})")
+    rows = tuple(_parse(path, number, header, line) for number, line in enumerate(lines[1:], start=2) if line)
+    sidecar = settings_path(path)
+    about = outputs.read_json(sidecar) if sidecar.exists() else {}
+    if not rows:
+        raise SmoothctlError(f"{path}: no rows, only a header")
+    notices = [f"the last line was cut short and is left out: {cut!r}"] if cut else []
+    repeated = len(rows) - len({row.idx for row in rows})
+    if repeated:
+        raise SmoothctlError(f"{path}: {repeated} rows repeat an idx; a log has one row an image")
+    return Log(
+        path,
+        "certify" if "radius" in header else "predict",
+        tuple(sorted(rows, key=lambda row: row.idx)),
+        about.get("settings"),
+        about.get("planned"),
+        tuple(notices),
+    )
+
+
+def _complete_lines(text: str) -> tuple[list[str], str]:
+    """Split into lines, apart from a last one without its line end."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    return lines[:-1], lines[-1]
+
+
+def _parse(path: Path, number: int, header: Sequence[str], line: str) -> Row:
+    cells = dict(zip(header, line.split("\t"), strict=False))
+    try:
+        radius = float(cells["radius"]) if "radius" in header else None
+        row = Row(
+            idx=int(cells["idx"]),
+            label=int(cells["label"]),
+            predict=int(cells["predict"]),
+            radius=radius,
+            correct=int(cells["predict"]) == int(cells["label"]),
+            seconds=_seconds(cells.get("time", "")),
+            top=int(cells["top"]) if cells.get("top") else None,
+            n=int(cells["n"]) if cells.get("n") else None,
+            votes=parse_votes(cells.get("votes", "")),
+            image=cells.get("image", ""),
+            status=cells.get("status", "ok"),
+        )
+        if radius is not None and not 0.0 <= radius < float("inf"):
+            raise ValueError(f"radius {radius}")
+    except (KeyError, ValueError) as error:
+        raise SmoothctlError(f"{path}, line {number}: not a row of this log ({error})") from None
+    return row
+
+
+def _seconds(text: str) -> float | None:
+    """Read ``0:00:16.301146``, ``1 day, 2:03:04``, or plain seconds; None if there are none."""
+    if not text:
+        return None
+    days, clock = text.split(" day")[0] if " day" in text else "0", text.rsplit(", ", 1)[-1]
+    seconds = 0.0
+    for part in clock.split(":"):
+        seconds = seconds * 60 + float(part)
+    return int(days) * 86400 + seconds
+
+
+def format_votes(votes: Sequence[int]) -> str:
+    """Counts per class as ``class:count`` pairs, without the classes that got none."""
+    return " ".join(f"{place}:{int(count)}" for place, count in enumerate(votes) if count)
+
+
+def parse_votes(text: str) -> dict[int, int]:
+    """Read what format_votes wrote."""
+    return {int(place): int(count) for place, count in (pair.split(":") for pair in text.split())}
+
+
+@dataclass(frozen=True)
+class Writer:
+    """Appends rows to a log under way; ``done`` holds the indices that it had before."""
+
+    path: Path
+    columns: tuple[str, ...]
+    done: frozenset[int]
+
+    def append(self, **cells: Any) -> None:
+        """Put one image on disk; it is there when this returns."""
+        text = "\t".join(_cell(cells[name]) for name in self.columns) + "\n"
+        with self.path.open("a", encoding="utf-8", newline="") as handle:
+            handle.write(text)
+            handle.flush()
+            os.fsync(handle.fileno())
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return repr(value)
+    return str(value).replace("\t", " ").replace("\n", " ")
+
+
+@contextmanager
+def open_log(
+    path: Path, columns: tuple[str, ...], settings: Mapping[str, Any], about: Mapping[str, Any], planned: int, overwrite: bool
+) -> Iterator[Writer]:
+    """Begin a log or go on with it, alone; the rule is that of :mod:`smoothctl.outputs`.
+
+    Going on drops a last line that was cut short and the rows of images that failed.
+
+    ``settings`` decide the rows, ``about`` is recorded besides. Raises UsageError if a log of other
+    settings, or a file that is no log of ours, lies there.
+    """
+    with outputs.exclusive(path):
+        if path.exists() and not overwrite:
+            done = _rows_on_record(path, settings)
+        else:
+            path.unlink(missing_ok=True)
+            outputs.write_json(
+                settings_path(path),
+                {"format": FORMAT, "settings": settings, "planned": planned, "about": about},
+            )
+            _write_lines(path, ["\t".join(columns)])
+            done = frozenset()
+        yield Writer(path, columns, done)
+        _sort(path)
+
+
+def _rows_on_record(path: Path, settings: Mapping[str, Any]) -> frozenset[int]:
+    sidecar = settings_path(path)
+    if not sidecar.exists():
+        raise UsageError(f"{path} exists and has no {sidecar.name}, so it is not known how it was made; choose another --out")
+    outputs.require_same(outputs.read_json(sidecar)["settings"], settings, path, "--out")
+    lines, cut = _complete_lines(path.read_text(encoding="utf-8"))
+    good = [line for line in lines[1:] if line.endswith("\tok")]
+    if cut or len(good) < len(lines) - 1:
+        _write_lines(path, [lines[0], *good])
+    return frozenset(_index(line) for line in good)
+
+
+def _sort(path: Path) -> None:
+    """Put the rows of a log in the order of their images, which may have been decided in another."""
+    (header, *rows), _ = _complete_lines(path.read_text(encoding="utf-8"))
+    ordered = sorted(rows, key=_index)
+    if ordered != rows:
+        _write_lines(path, [header, *ordered])
+
+
+def _index(line: str) -> int:
+    return int(line.split("\t", 1)[0])
+
+
+def _write_lines(path: Path, lines: Sequence[str]) -> None:
+    text = "".join(f"{line}\n" for line in lines)
+    outputs.replace_file(path, lambda temporary: temporary.write_text(text, encoding="utf-8", newline=""))

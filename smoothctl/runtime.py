@@ -1,0 +1,61 @@
+"""Where and how the networks run: device, precision, seeds, versions."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+
+import torch
+from torch import nn
+
+from smoothctl.errors import UsageError
+
+
+def choose_device(name: str) -> torch.device:
+    """Turn ``auto``, ``cpu``, ``cuda``, ``cuda:1`` or ``mps`` into a device that exists here.
+
+    Raises UsageError for anything else.
+    """
+    if name == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise UsageError(f"--device {name}: choose auto, cpu, cuda, cuda:INDEX or mps") from None
+    present = {
+        "cpu": True,
+        "cuda": torch.cuda.is_available() and (device.index or 0) < torch.cuda.device_count(),
+        "mps": torch.backends.mps.is_available(),
+    }
+    if not present.get(device.type, False):
+        raise UsageError(f"--device {name}: there is no such device here; --device auto takes what there is")
+    return device
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Inference as certificates need it: eval mode, no gradients, full float32.
+
+    Each submodule's mode is put back afterwards; parameters and buffers are not touched.
+    """
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    tf32 = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = False
+    try:
+        with torch.inference_mode(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+            yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = tf32
+        for module, mode in modes:
+            module.training = mode
+
+
+def versions() -> dict[str, str]:
+    """The versions that a file records."""
+    names = ("smoothctl", "torch", "numpy", "scipy")
+    return {"python": platform.python_version(), **{name: version(name) for name in names}}

@@ -1,0 +1,46 @@
+"""The smoothed classifier as a module, for attack libraries and one's own programs."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from smoothctl.api import Noise
+from smoothctl.certification import Certificate, certify
+from smoothctl.draws import Draws, Stream
+from smoothctl.plugins import registry
+from smoothctl.prediction import Prediction, predict
+
+
+class SmoothedClassifier(nn.Module):
+    """The soft smoothed classifier of Salman et al. 2019 (equation 6), differentiable.
+
+    ``forward(x)`` gives the logarithm of the mean, over ``samples`` fresh noisy copies, of the
+    base classifier's class probabilities [B,K]: logits whose softmax is that mean, and whose
+    cross-entropy is the loss that SmoothAdv attacks. ``certify`` and ``predict`` speak of the
+    hard smoothed classifier, by votes.
+    """
+
+    def __init__(self, base: nn.Module, sigma: float, noise: str = "gaussian", samples: int = 16, seed: int = 0):
+        super().__init__()
+        self.base, self.sigma, self.samples, self.seed = base, sigma, samples, seed
+        self.noise_name = noise
+        self._noise: Noise = registry().find("noise", noise).value
+        self._calls = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Log-probabilities [B,K] of images x [B,C,H,W] in [0,1]."""
+        draws = Draws(self.seed, self._calls, Stream.EVALUATE, device=x.device)
+        self._calls += 1
+        noise = self._noise.sample((self.samples * len(x), *x.shape[1:]), self.sigma, draws)
+        log_p = self.base(x.repeat(self.samples, 1, 1, 1) + noise).log_softmax(dim=1)
+        mean = log_p.unflatten(0, (self.samples, len(x))).logsumexp(dim=0)
+        return mean - torch.tensor(float(self.samples), device=x.device).log()
+
+    def certify(self, images: Tensor, **settings: object) -> list[Certificate]:
+        """Certify images; see :func:`smoothctl.certify`."""
+        return certify(self.base, images, sigma=self.sigma, noise=self.noise_name, **{"seed": self.seed, **settings})  # type: ignore[arg-type]
+
+    def predict(self, images: Tensor, **settings: object) -> list[Prediction]:
+        """Predict images; see :func:`smoothctl.predict`."""
+        return predict(self.base, images, sigma=self.sigma, noise=self.noise_name, **{"seed": self.seed, **settings})  # type: ignore[arg-type]
