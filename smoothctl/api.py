@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from smoothctl.draws import Draws
 
 
+ABSTAIN = -1
+"""What stands in the place of a class when the smoothed classifier abstains."""
+
+
 class LabelledImages(Protocol):
     """A split of a dataset: anything with a length that gives ``(image, label)`` for an index.
 
@@ -179,8 +183,8 @@ class Method(ABC):
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened: ``kind`` is ``train.start``, ``train.epoch``, ``train.end``,
-    ``certify.start``, ``certify.image`` or ``certify.end``; ``data`` is plain values."""
+    """Something that happened: ``kind`` is ``train.start``, ``train.epoch``, ``train.end``, or the same of ``certify`` and ``predict`` with ``.image`` in the
+    middle; ``data`` is plain values."""
 
     kind: str
     run: Path | None

@@ -8,15 +8,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from smoothctl.api import Noise
+from smoothctl.api import ABSTAIN, Noise
 from smoothctl.bounds import clopper_pearson_lower
 from smoothctl.config import CertifySettings, validated
 from smoothctl.draws import Stream
 from smoothctl.errors import UsageError
 from smoothctl.plugins import registry
 from smoothctl.sampling import Request, Rule, Sampler, Votes
-
-ABSTAIN = -1
 
 
 @dataclass(frozen=True)

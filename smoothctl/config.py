@@ -48,9 +48,7 @@ class SubsetSettings(Settings):
         chosen = range(self.start, min(length, length if self.stop is None else self.stop), self.every)
         chosen = chosen[: self.max]
         if not chosen:
-            raise UsageError(
-                f"--start {self.start} --stop {self.stop} --every {self.every} leave no image of {length}"
-            )
+            raise UsageError(f"--start {self.start} --stop {self.stop} --every {self.every} leave no image of {length}")
         return chosen
 
 
@@ -153,9 +151,7 @@ def _stated(recipe: Recipe) -> dict[str, Any]:
     return {key: value for key, value in vars(recipe).items() if value is not None}
 
 
-def train_settings(
-    given: Mapping[str, Any], method: type[Method], dataset: Dataset
-) -> tuple[TrainSettings, Recipe]:
+def train_settings(given: Mapping[str, Any], method: type[Method], dataset: Dataset) -> tuple[TrainSettings, Recipe]:
     """Fill what the user gave from the recipe and the defaults; also say which recipe it was."""
     recipe = choose_recipe(method, dataset, given.get("sigma"))
     layered = {key: value for key, value in _stated(recipe).items() if key in TrainSettings.model_fields}

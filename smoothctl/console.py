@@ -27,13 +27,22 @@ def result(message: str) -> None:
 
 
 def table(rows: list[list[str]], header: list[str], title: str = "") -> None:
-    """Print a table on stdout; the first column is text, the others are figures."""
+    """Print figures on stdout; the first column is text."""
+    _print_table(rows, header, title, justify=["left", *["right"] * (len(header) - 1)])
+
+
+def listing(rows: list[list[str]], header: list[str]) -> None:
+    """Print texts on stdout, in columns."""
+    _print_table(rows, header, "", justify=["left"] * len(header))
+
+
+def _print_table(rows: list[list[str]], header: list[str], title: str, justify: list[Any]) -> None:
     from rich.console import Console
     from rich.table import Table
 
     drawn = Table(title=title or None, title_justify="left")
-    for place, name in enumerate(header):
-        drawn.add_column(name, justify="left" if place == 0 else "right", overflow="fold")
+    for name, side in zip(header, justify, strict=True):
+        drawn.add_column(name, justify=side, overflow="fold")
     for row in rows:
         drawn.add_row(*row)
     # A pipe has no width: let the table take what it needs, so that nothing is cut off there.

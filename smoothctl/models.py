@@ -62,7 +62,9 @@ def build_network(
         reason = " ".join(str(error).split())[:200]
         raise UsageError(f"--arch {asked_name} cannot be built for images of shape {input_shape}: {reason}") from error
     if logits.shape != (2, num_classes):
-        raise UsageError(f"--arch {asked_name} gives outputs of shape {tuple(logits.shape[1:])}, not {num_classes} logits")
+        raise UsageError(
+            f"--arch {asked_name} gives outputs of shape {tuple(logits.shape[1:])}, not {num_classes} logits"
+        )
     return network.train()
 
 

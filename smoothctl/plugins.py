@@ -81,9 +81,7 @@ class Failure:
 class Registry:
     """All that usable plugins registered, by kind and by each of its names."""
 
-    by_name: dict[str, dict[str, Registered]] = field(
-        default_factory=lambda: {kind: {} for kind in KINDS}
-    )
+    by_name: dict[str, dict[str, Registered]] = field(default_factory=lambda: {kind: {} for kind in KINDS})
     observers: list[tuple[Source, Callable[..., None]]] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
 
@@ -191,7 +189,11 @@ def _unwanted(point: EntryPoint, source: Source, taken: dict[str, Source]) -> st
     for line in (dist.requires or []) if dist else []:
         wanted = Requirement(line)
         applies = wanted.marker is None or wanted.marker.evaluate({"extra": ""})
-        if wanted.name == hookspecs.PROJECT and applies and not wanted.specifier.contains(__version__, prereleases=True):
+        if (
+            wanted.name == hookspecs.PROJECT
+            and applies
+            and not wanted.specifier.contains(__version__, prereleases=True)
+        ):
             return f"it wants smoothctl{wanted.specifier}, this is smoothctl {__version__}"
     return None
 
@@ -204,7 +206,12 @@ def _load(result: Registry, point: EntryPoint, source: Source) -> None:
         manager.check_pending()
         registered = [
             (kind, value)
-            for kind, hook in (("method", "methods"), ("architecture", "architectures"), ("dataset", "datasets"), ("noise", "noises"))
+            for kind, hook in (
+                ("method", "methods"),
+                ("architecture", "architectures"),
+                ("dataset", "datasets"),
+                ("noise", "noises"),
+            )
             for impl in getattr(manager.hook, f"register_{hook}").get_hookimpls()
             for value in impl.function()
         ]

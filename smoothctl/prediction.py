@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from smoothctl.api import Noise
+from smoothctl.api import ABSTAIN, Noise
 from smoothctl.bounds import top_two_p_value
-from smoothctl.certification import ABSTAIN, tensor_sampler
+from smoothctl.certification import tensor_sampler
 from smoothctl.config import PredictSettings, validated
 from smoothctl.draws import Stream
 from smoothctl.plugins import registry

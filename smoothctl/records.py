@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from smoothctl import outputs
+from smoothctl.api import ABSTAIN
 from smoothctl.errors import SmoothctlError, UsageError
 
-ABSTAIN = -1
 CERTIFY_COLUMNS = (
     "idx", "label", "predict", "radius", "correct", "time", "top", "p_lower", "n", "votes", "selection", "image", "status",
 )  # fmt: skip
@@ -84,7 +84,9 @@ def read_log(path: Path) -> Log:
     header = lines[0].split("\t")
     missing = [name for name in ("idx", "label", "predict") if name not in header]
     if missing:
-        raise SmoothctlError(f"{path}: no header with the columns idx, label, predict (found: {', '.join(header)[:80]})")
+        raise SmoothctlError(
+            f"{path}: no header with the columns idx, label, predict (found: {', '.join(header)[:80]})"
+        )
     rows = tuple(_parse(path, number, header, line) for number, line in enumerate(lines[1:], start=2) if line)
     sidecar = settings_path(path)
     about = outputs.read_json(sidecar) if sidecar.exists() else {}
@@ -119,7 +121,7 @@ def _parse(path: Path, number: int, header: Sequence[str], line: str) -> Row:
             label=int(cells["label"]),
             predict=int(cells["predict"]),
             radius=radius,
-            correct=int(cells["predict"]) == int(cells["label"]),
+            correct=ABSTAIN != int(cells["predict"]) == int(cells["label"]),
             seconds=_seconds(cells.get("time", "")),
             top=int(cells["top"]) if cells.get("top") else None,
             n=int(cells["n"]) if cells.get("n") else None,
@@ -180,7 +182,12 @@ def _cell(value: Any) -> str:
 
 @contextmanager
 def open_log(
-    path: Path, columns: tuple[str, ...], settings: Mapping[str, Any], about: Mapping[str, Any], planned: int, overwrite: bool
+    path: Path,
+    columns: tuple[str, ...],
+    settings: Mapping[str, Any],
+    about: Mapping[str, Any],
+    planned: int,
+    overwrite: bool,
 ) -> Iterator[Writer]:
     """Begin a log or go on with it, alone; the rule is that of :mod:`smoothctl.outputs`.
 
@@ -207,7 +214,9 @@ def open_log(
 def _rows_on_record(path: Path, settings: Mapping[str, Any]) -> frozenset[int]:
     sidecar = settings_path(path)
     if not sidecar.exists():
-        raise UsageError(f"{path} exists and has no {sidecar.name}, so it is not known how it was made; choose another --out")
+        raise UsageError(
+            f"{path} exists and has no {sidecar.name}, so it is not known how it was made; choose another --out"
+        )
     outputs.require_same(outputs.read_json(sidecar)["settings"], settings, path, "--out")
     lines, cut = _complete_lines(path.read_text(encoding="utf-8"))
     good = [line for line in lines[1:] if line.endswith("\tok")]

@@ -79,6 +79,7 @@ class Sampler(Generic[Outcome]):
     """Runs one rule per image over a base classifier from [0,1] pixels to logits [B,K].
 
     ``batch_size`` bounds the memory; it is halved, once and for all, when the device runs out.
+    ``on_batch`` is told the number of copies of each batch that was evaluated.
     """
 
     model: nn.Module
@@ -87,6 +88,7 @@ class Sampler(Generic[Outcome]):
     seed: int
     device: torch.device
     batch_size: int
+    on_batch: Callable[[int], None] = lambda copies: None
 
     def run(
         self, images: Iterable[tuple[int, Tensor]], rule: Callable[[], Rule[Outcome]]
@@ -108,6 +110,7 @@ class Sampler(Generic[Outcome]):
             for (task, size), votes in zip(pieces, counts, strict=True):
                 task.seconds += share * size
                 _credit(task, size, votes)
+            self.on_batch(len(batch))
             yield from self._advance(active)
 
     def _fill(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import timm
 from torch import nn
 
 from smoothctl import Architecture, ModelSpec, UsageError, hookimpl
@@ -10,6 +9,8 @@ from smoothctl import Architecture, ModelSpec, UsageError, hookimpl
 
 def build(spec: ModelSpec) -> nn.Module:
     """Create a timm model for these channels and classes, and this image size where it is fixed."""
+    import timm  # takes seconds, and most runs use none of it
+
     if not timm.is_model(spec.name):
         close = timm.list_models(f"*{spec.name}*")[:5]
         hint = f"; timm has {', '.join(close)}" if close else ""

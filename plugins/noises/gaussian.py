@@ -20,4 +20,6 @@ def radius(p_lower: float, sigma: float) -> float:
 
 @hookimpl
 def register_noises() -> list[Noise]:
-    return [Noise("gaussian", sample, radius, norm="l2", summary="N(0, sigma^2 I); certifies L2 radii (Cohen et al. 2019)")]
+    return [
+        Noise("gaussian", sample, radius, norm="l2", summary="N(0, sigma^2 I); certifies L2 radii (Cohen et al. 2019)")
+    ]

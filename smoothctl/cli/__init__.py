@@ -1,0 +1,83 @@
+"""The command line: parsing and printing only. Nothing heavy is imported before a command runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any, NoReturn
+
+import typer
+
+from smoothctl import __version__, console
+from smoothctl.cli import certify, plugins, predict, report, train, transfer
+from smoothctl.errors import SmoothctlError
+
+EPILOG = (
+    "Settings come from flags, then environment variables (SMOOTHCTL_TRAIN_SIGMA for `train --sigma`), then "
+    "--config FILE.toml, then recipes, then defaults. "
+    "Plugins: SMOOTHCTL_NO_PLUGINS=1 switches off those of other packages, SMOOTHCTL_BLOCK_PLUGINS=NAME,NAME some by "
+    "name, SMOOTHCTL_STRICT_PLUGINS=1 makes a broken one an error. "
+    "Exit codes: 0 done, 1 failed, 2 usage or settings, 130 interrupted (the same command goes on)."
+)
+
+app = typer.Typer(
+    name="smoothctl",
+    help="Train, transfer, certify and report provably robust image classifiers (randomized smoothing).",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    pretty_exceptions_show_locals=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode="markdown",
+)
+for module in (train, transfer, certify, predict, report, plugins):
+    environment = {"auto_envvar_prefix": f"SMOOTHCTL_{module.NAME.upper()}"}
+    app.command(module.NAME, epilog=module.EXAMPLES, context_settings=environment)(module.command)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        console.result(f"smoothctl {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _top(
+    version: bool = typer.Option(False, "--version", help="Print the version.", callback=_print_version, is_eager=True),
+) -> None:
+    pass
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command line and exit: errors that a user can mend are one line on stderr."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command and return its exit code."""
+    try:
+        result: Any = typer.main.get_command(app).main(args=arguments, prog_name="smoothctl", standalone_mode=False)
+        sys.stdout.flush()
+    except typer.TyperException as error:
+        message = " ".join(error.format_message().split())
+        console.note(f"smoothctl: {message} (smoothctl {_command(arguments)}--help says more)")
+        return error.exit_code
+    except SmoothctlError as error:
+        console.note(f"smoothctl: {error}")
+        return error.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        console.note("smoothctl: interrupted; what is finished is on disk, and the same command goes on")
+        return 130
+    except BrokenPipeError:
+        # Whoever read our output has left, as `| head` does: not an error of ours.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return result if isinstance(result, int) else 0
+
+
+def _command(arguments: list[str]) -> str:
+    names = {module.NAME for module in (train, transfer, certify, predict, report, plugins)}
+    return f"{arguments[0]} " if arguments and arguments[0] in names else ""

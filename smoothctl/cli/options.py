@@ -1,0 +1,82 @@
+"""Options that several commands share: their words, their help, and how they are gathered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from smoothctl.errors import UsageError
+
+option = partial(typer.Option, show_envvar=False)
+
+
+def _load_config(context: typer.Context, path: Path | None) -> Path | None:
+    if path is not None:
+        from smoothctl.config import read_toml
+
+        command = str(context.info_name)
+        known = {str(parameter.name) for parameter in context.command.params}
+        values = read_toml(path, command)
+        if unknown := sorted(set(values) - known):
+            raise UsageError(f"--config: {path} sets {unknown[0]!r}, which {command} does not know")
+        if isinstance(values.get("option"), dict):
+            values["option"] = [f"{name}={value}" for name, value in values["option"].items()]
+        context.default_map = {**(context.default_map or {}), **values}
+    return path
+
+
+Config = Annotated[
+    Path | None,
+    option("--config", help="Settings from a TOML file: top-level values and a table per command.",
+                 callback=_load_config, is_eager=True, metavar="FILE.toml"
+    ),
+]  # fmt: skip
+DatasetName = Annotated[str | None, option("--dataset", help="Dataset; `smoothctl plugins` lists them.")]
+Data = Annotated[
+    Path | None,
+    option("--data", help="Where the dataset's files are: a folder, or an .npz file of arrays.", metavar="PATH"),
+]
+Download = Annotated[bool, option("--download", help="Fetch the dataset's files if they are missing.")]
+Sigma = Annotated[
+    float | None,
+    option("--sigma", help="Scale of the noise, in units of pixels in [0,1]; above 0."),
+]
+NoiseName = Annotated[str | None, option("--noise", help="Noise; `smoothctl plugins` lists them.")]
+Seed = Annotated[int, option("--seed", help="Seed of all randomness.")]
+Device = Annotated[str, option("--device", help="auto, cpu, cuda, cuda:INDEX or mps.")]
+BatchSize = Annotated[int, option("--batch-size", help="Noisy images per forward pass; changes no result.")]
+Alpha = Annotated[float, option("--alpha", help="Probability of being wrong, per image; between 0 and 1.")]
+Split = Annotated[str | None, option("--split", help="Split of the dataset. [default: test]")]
+Start = Annotated[int, option("--start", help="Index of the first image.")]
+Stop = Annotated[int | None, option("--stop", help="Index before which to stop.")]
+Every = Annotated[int, option("--every", "--skip", help="Take every so manyth image (`--skip` is read alike).")]
+Max = Annotated[int | None, option("--max", help="At most so many images.")]
+Json = Annotated[bool, option("--json", help="Print exactly one JSON document on stdout.")]
+DryRun = Annotated[bool, option("--dry-run", help="Print settings, plan and an estimate of the time; write nothing.")]
+Overwrite = Annotated[bool, option("--overwrite", help="Start anew, replacing what is there.")]
+
+
+def given(values: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """The named settings that the user gave, by flag, environment or TOML file."""
+    return {name: values[name] for name in names if values[name] is not None}
+
+
+def pairs(texts: Iterable[str], flag: str) -> dict[str, str]:
+    """Read ``name=value`` texts; raises UsageError for one without an equals sign."""
+    read = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise UsageError(f"{flag} {text}: write it as name=value")
+        read[name.strip().replace("-", "_")] = value.strip()
+    return read
+
+
+def show_settings(settings: Mapping[str, Any]) -> list[str]:
+    """Settings as lines, for a dry run."""
+    width = max(map(len, settings))
+    return [f"  {name:<{width}}  {value}" for name, value in settings.items()]

@@ -1,0 +1,111 @@
+"""``smoothctl plugins``"""
+
+from __future__ import annotations
+
+import json as json_format
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from smoothctl import console
+from smoothctl.cli import options
+
+if TYPE_CHECKING:
+    from smoothctl.plugins import Registered
+
+NAME = "plugins"
+EXAMPLES = "Examples: `smoothctl plugins`; `smoothctl plugins crt`"
+
+
+def command(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Explain what has this name.")] = None,
+    json: options.Json = False,
+) -> None:
+    """List methods, architectures, datasets and noises, where they come from, and what failed."""
+    from smoothctl.plugins import KINDS, registry
+
+    plugins = registry()
+    if name is not None:
+        _explain(name, json)
+        return
+    entries = [entry for kind in KINDS for entry in plugins.all(kind)]
+    if json:
+        failures = [{"plugin": vars(failure.source), "reason": failure.reason} for failure in plugins.failures]
+        console.result(
+            json_format.dumps({"plugins": [_plain(entry) for entry in entries], "failures": failures}, indent=2)
+        )
+        return
+    rows = [
+        [entry.kind, entry.name, ", ".join(entry.names[1:]), entry.value.summary, str(entry.source)]
+        for entry in entries
+    ]
+    console.listing(rows, ["kind", "name", "also", "what it is", "from"])
+    for failure in plugins.failures:
+        console.result(f"set aside: {failure.source}: {failure.reason}")
+
+
+def _explain(name: str, as_json: bool) -> None:
+    from smoothctl.errors import UsageError
+    from smoothctl.plugins import KINDS, registry
+
+    found = []
+    unknown = []
+    for kind in KINDS:
+        try:
+            found.append(registry().find(kind, name))
+        except UsageError as error:
+            unknown.append(str(error).split(" Available:")[0].removeprefix(f"unknown {kind} "))
+    if not found:
+        raise UsageError(f"nothing is registered as {name!r}; smoothctl plugins lists what is" + _hint(unknown))
+    if as_json:
+        console.result(json_format.dumps({"plugins": [_plain(entry) for entry in found]}, indent=2))
+        return
+    for entry in found:
+        console.result("\n".join(_lines(entry)))
+
+
+def _hint(unknown: list[str]) -> str:
+    hints = [text.split("Did you mean ")[1] for text in unknown if "Did you mean " in text]
+    return f". Did you mean {' '.join(hints)}" if hints else ""
+
+
+def _lines(entry: Registered) -> list[str]:
+    value = entry.value
+    lines = [f"{entry.kind} {entry.name}: {value.summary}", f"  from {entry.source}"]
+    if entry.names[1:]:
+        lines.append(f"  also {', '.join(entry.names[1:])}")
+    if entry.kind == "method":
+        lines += [f"  used by smoothctl {'transfer' if value.needs_teacher else 'train'}"]
+        lines += ["  options (-o name=value):" if value.Options.model_fields else "  no options"]
+        lines += [f"    {option['name']} = {option['default']}: {option['description']}" for option in _options(value)]
+        lines += [f"  recipe: {_recipe(recipe)}" for recipe in value.recipes]
+    elif entry.kind == "dataset":
+        lines.append(f"  images {value.shape}, {len(value.class_names)} classes, splits {', '.join(value.splits)}")
+        lines.append(f"  recipe: {_recipe(value.recipe)}")
+    elif entry.kind == "noise":
+        lines.append(f"  certifies radii in the {value.norm} norm")
+    return lines
+
+
+def _options(method: Any) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "default": field.default, "description": field.description or ""}
+        for name, field in method.Options.model_fields.items()
+    ]
+
+
+def _recipe(recipe: Any) -> str:
+    stated = [
+        f"{key}={value}" for key, value in vars(recipe).items() if value not in (None, {}, "") and key != "source"
+    ]
+    return ", ".join(stated) + (f" ({recipe.source})" if recipe.source else "")
+
+
+def _plain(entry: Registered) -> dict[str, Any]:
+    plain: dict[str, Any] = {
+        "kind": entry.kind, "aliases": list(entry.names[1:]), "summary": entry.value.summary, **entry.provenance(),
+    }  # fmt: skip
+    if entry.kind == "method":
+        plain["options"] = _options(entry.value)
+        plain["recipes"] = [dict(vars(recipe)) for recipe in entry.value.recipes]
+    return plain

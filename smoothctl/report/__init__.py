@@ -1,0 +1,1 @@
+"""Measures, tables and plots from certification and prediction logs."""

@@ -1,0 +1,84 @@
+"""A run directory: the model, the settings, a line per epoch, and the state for going on."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from smoothctl import outputs
+from smoothctl.checkpoint import MODEL_FILE
+from smoothctl.errors import UsageError
+
+FORMAT = 1
+
+
+class RunDirectory:
+    """The files of one training run below ``path``."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.model = path / MODEL_FILE
+        self.settings = path / "settings.json"
+        self.epochs = path / "epochs.jsonl"
+        self.state = path / "state.pt"
+
+    def begin(self, settings: Mapping[str, Any], about: Mapping[str, Any], overwrite: bool) -> bool:
+        """Make ready to train with these settings; return whether the run had finished already.
+
+        Raises UsageError, naming the differences, if a run with other settings lies here, or if the
+        directory holds something that is no run.
+        """
+        if overwrite:
+            self._clear()
+        if self.settings.exists():
+            there = outputs.read_json(self.settings)
+            outputs.require_same(there["settings"], settings, self.path, "--out")
+            return there["finished"] is not None
+        others = [entry.name for entry in self.path.iterdir() if not entry.name.startswith(".")]
+        if others:
+            raise UsageError(f"{self.path} is not a run of smoothctl (it holds {others[0]}); choose another --out")
+        self._write_settings(settings, about, finished=None)
+        return False
+
+    def finish(self) -> None:
+        """Mark the run as finished and drop the state for going on."""
+        there = outputs.read_json(self.settings)
+        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        self._write_settings(there["settings"], there["about"], finished=now)
+        self.state.unlink(missing_ok=True)
+
+    def _write_settings(self, settings: Mapping[str, Any], about: Mapping[str, Any], finished: str | None) -> None:
+        content = {"format": FORMAT, "settings": settings, "about": about, "finished": finished}
+        outputs.write_json(self.settings, content)
+
+    def _clear(self) -> None:
+        """Remove the run and the logs of its model; other files stay."""
+        logs = [log for log in self.path.glob("*.tsv") if log.with_suffix(".json").exists()]
+        mine = [self.settings, self.model, self.epochs, self.state, *logs, *(log.with_suffix(".json") for log in logs)]
+        for file in mine:
+            file.unlink(missing_ok=True)
+
+    def write_history(self, history: list[dict[str, Any]]) -> None:
+        """Write one JSON line per epoch."""
+        text = "".join(json.dumps(line) + "\n" for line in history)
+        outputs.replace_file(self.epochs, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+
+    def read_history(self) -> list[dict[str, Any]]:
+        """The lines of the epochs so far."""
+        return [json.loads(line) for line in self.epochs.read_text(encoding="utf-8").splitlines()]
+
+    def save_state(self, state: Mapping[str, Any]) -> None:
+        """Keep what going on needs."""
+        outputs.replace_file(self.state, lambda temporary: torch.save(dict(state), temporary))
+
+    def load_state(self) -> dict[str, Any] | None:
+        """What an interrupted run kept, on the CPU, or None."""
+        if not self.state.exists():
+            return None
+        state: dict[str, Any] = torch.load(self.state, map_location="cpu", weights_only=True)
+        return state
