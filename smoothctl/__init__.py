@@ -10,27 +10,29 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from smoothctl.api import (
-        Architecture,
-        ArrayImages,
-        Batch,
-        Dataset,
-        Event,
-        LabelledImages,
-        Method,
-        ModelSpec,
-        Noise,
-        Recipe,
-    )
-    from smoothctl.augment import random_crop, random_flip
-    from smoothctl.certification import Certificate, certify
-    from smoothctl.checkpoint import load_model
-    from smoothctl.data import DatasetMissing
-    from smoothctl.draws import Draws
-    from smoothctl.errors import SmoothctlError, UsageError
-    from smoothctl.hookspecs import hookimpl
-    from smoothctl.prediction import Prediction, predict
-    from smoothctl.smoothed import SmoothedClassifier
+    from smoothctl.api import Architecture as Architecture
+    from smoothctl.api import ArrayImages as ArrayImages
+    from smoothctl.api import Batch as Batch
+    from smoothctl.api import Dataset as Dataset
+    from smoothctl.api import Event as Event
+    from smoothctl.api import LabelledImages as LabelledImages
+    from smoothctl.api import Method as Method
+    from smoothctl.api import ModelSpec as ModelSpec
+    from smoothctl.api import Noise as Noise
+    from smoothctl.api import Recipe as Recipe
+    from smoothctl.augment import random_crop as random_crop
+    from smoothctl.augment import random_flip as random_flip
+    from smoothctl.certification import Certificate as Certificate
+    from smoothctl.certification import certify as certify
+    from smoothctl.checkpoint import load_model as load_model
+    from smoothctl.data import DatasetMissing as DatasetMissing
+    from smoothctl.draws import Draws as Draws
+    from smoothctl.errors import SmoothctlError as SmoothctlError
+    from smoothctl.errors import UsageError as UsageError
+    from smoothctl.hookspecs import hookimpl as hookimpl
+    from smoothctl.prediction import Prediction as Prediction
+    from smoothctl.prediction import predict as predict
+    from smoothctl.smoothed import SmoothedClassifier as SmoothedClassifier
 
 __version__ = "0.1.0"
 
@@ -60,7 +62,7 @@ _HOME = {
     "SmoothedClassifier": "smoothed",
 }
 
-__all__ = ["__version__", *_HOME]  # noqa: PLE0604 - the keys are the names imported above
+__all__ = ["__version__", *_HOME]  # noqa: PLE0604 - its keys are names
 
 
 def __getattr__(name: str) -> Any:

@@ -174,7 +174,7 @@ class Method(ABC):
         model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     def __init__(self, options: Any = None):
-        self.options = self.Options() if options is None else options
+        self.options: Any = self.Options() if options is None else options
 
     @abstractmethod
     def loss(self, model: nn.Module, batch: Batch) -> Tensor | tuple[Tensor, dict[str, Tensor]]:
@@ -183,8 +183,11 @@ class Method(ABC):
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened: ``kind`` is ``train.start``, ``train.epoch``, ``train.end``, or the same of ``certify`` and ``predict`` with ``.image`` in the
-    middle; ``data`` is plain values."""
+    """Something that happened.
+
+    ``kind`` is train.start, train.epoch, train.end, or certify and predict with .start, .image,
+    .end; ``run`` is the run directory or log; ``data`` is plain values.
+    """
 
     kind: str
     run: Path | None

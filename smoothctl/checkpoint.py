@@ -135,7 +135,8 @@ def _read(file: Path) -> tuple[ModelInfo, dict[str, Tensor]]:
             content = torch.load(file, map_location="cpu", weights_only=True)
         except pickle.UnpicklingError:
             raise SmoothctlError(
-                f"{file} holds Python objects beside tensors and plain data; loading it could run code, so it is refused"
+                f"{file} holds Python objects beside tensors and plain data; "
+                "loading it could run code, so it is refused"
             ) from None
         except (RuntimeError, EOFError, OSError, KeyError, ValueError) as error:
             raise SmoothctlError(f"{file} is not a model file ({' '.join(str(error).split())[:120]})") from None
@@ -179,5 +180,6 @@ def check_classes(model: Model, class_names: tuple[str, ...], dataset: str) -> N
     for place, (own, other) in enumerate(zip(names, class_names, strict=True)):
         if own != other:
             raise UsageError(
-                f"{model.path} has class {place} = {own!r}, dataset {dataset} has {other!r}: the labels would not mean the same"
+                f"{model.path} has class {place} = {own!r}, dataset {dataset} has {other!r}: "
+                "the labels would not mean the same"
             )

@@ -82,13 +82,12 @@ def pixels(images: LabelledImages, index: int) -> Tensor:
 
 def to_pixels(image: Any, name: str = "the image") -> Tensor:
     """Bring a uint8 array [H,W] or [H,W,C], a PIL image, or a float tensor [C,H,W] to float32 [C,H,W]."""
-    if not isinstance(image, torch.Tensor):
-        array = np.array(image)
-        image = torch.from_numpy(array[..., None] if array.ndim == 2 else array)
-        image = image.movedim(-1, 0)
-    elif image.dtype == torch.uint8:
-        image = (image[..., None] if image.ndim == 2 else image).movedim(-1, 0)
-    scaled = image.float().div(255) if image.dtype == torch.uint8 else image.float()
+    if isinstance(image, Tensor) and image.dtype != torch.uint8:
+        values = image
+    else:
+        last = torch.as_tensor(np.array(image))
+        values = (last[..., None] if last.ndim == 2 else last).movedim(-1, 0)
+    scaled = values.float().div(255) if values.dtype == torch.uint8 else values.float()
     low, high = float(scaled.min()), float(scaled.max())
     if not (low >= 0.0 and high <= 1.0):
         raise SmoothctlError(

@@ -16,6 +16,9 @@ from smoothctl.plugins import Registered
 class Normalize(nn.Module):
     """Subtract a mean and divide by a standard deviation per channel; adds no keys to a state dict."""
 
+    mean: Tensor
+    std: Tensor
+
     def __init__(self, mean: Sequence[float], std: Sequence[float]):
         super().__init__()
         self.register_buffer("mean", torch.tensor(mean).view(-1, 1, 1), persistent=False)
@@ -23,8 +26,7 @@ class Normalize(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalise [B,C,H,W]."""
-        normalised: Tensor = (x - self.mean) / self.std
-        return normalised
+        return (x - self.mean) / self.std
 
 
 class BaseClassifier(nn.Module):

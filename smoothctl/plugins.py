@@ -82,7 +82,7 @@ class Registry:
     """All that usable plugins registered, by kind and by each of its names."""
 
     by_name: dict[str, dict[str, Registered]] = field(default_factory=lambda: {kind: {} for kind in KINDS})
-    observers: list[tuple[Source, Callable[..., None]]] = field(default_factory=list)
+    observers: list[tuple[Source, Callable[..., object]]] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
 
     def all(self, kind: str) -> list[Registered]:
@@ -119,21 +119,23 @@ class Registry:
                 observer(event=event)
             except Exception as error:
                 self.observers = [pair for pair in self.observers if pair[0] != source]
-                self._set_aside(source, f"observe failed: {_describe(error)}")
+                self.set_aside(source, f"observe failed: {_describe(error)}")
 
-    def _set_aside(self, source: Source, reason: str) -> None:
+    def set_aside(self, source: Source, reason: str) -> None:
+        """Record and say that something of a plugin is not used."""
         failure = Failure(source, reason)
         self.failures.append(failure)
         console.warn(str(failure))
 
-    def _add(self, kind: str, value: Any, source: Source) -> None:
+    def add(self, kind: str, value: Any, source: Source) -> None:
+        """Register one thing under all its names, unless it does not fit or a name is taken."""
         entry = Registered(kind, value, source)
         if problem := _misfit(kind, value):
-            self._set_aside(source, problem)
+            self.set_aside(source, problem)
             return
         for name in entry.names:
             if holder := self.by_name[kind].get(name):
-                self._set_aside(source, f"the {kind} name {name!r} is taken by {holder.source}")
+                self.set_aside(source, f"the {kind} name {name!r} is taken by {holder.source}")
                 return
         self.by_name[kind].update(dict.fromkeys(entry.names, entry))
 
@@ -147,10 +149,10 @@ def registry() -> Registry:
     result = Registry()
     taken: dict[str, Source] = {}
     for point, source in _entry_points():
-        if reason := _unwanted(point, source, taken):
-            result._set_aside(source, reason)
-            continue
         if _switched_off(source):
+            continue
+        if reason := _unwanted(point, source, taken):
+            result.set_aside(source, reason)
             continue
         taken[point.name] = source
         _load(result, point, source)
@@ -181,8 +183,6 @@ def _switched_off(source: Source) -> bool:
 
 
 def _unwanted(point: EntryPoint, source: Source, taken: dict[str, Source]) -> str | None:
-    if _switched_off(source):
-        return None
     if holder := taken.get(point.name):
         return f"the plugin name {point.name!r} is taken by {holder}"
     dist: Distribution | None = getattr(point, "dist", None)
@@ -206,20 +206,15 @@ def _load(result: Registry, point: EntryPoint, source: Source) -> None:
         manager.check_pending()
         registered = [
             (kind, value)
-            for kind, hook in (
-                ("method", "methods"),
-                ("architecture", "architectures"),
-                ("dataset", "datasets"),
-                ("noise", "noises"),
-            )
-            for impl in getattr(manager.hook, f"register_{hook}").get_hookimpls()
+            for kind in KINDS
+            for impl in getattr(manager.hook, f"register_{kind}s").get_hookimpls()
             for value in impl.function()
         ]
     except (Exception, SystemExit) as error:
-        result._set_aside(source, _describe(error))
+        result.set_aside(source, _describe(error))
         return
     for kind, value in registered:
-        result._add(kind, value, source)
+        result.add(kind, value, source)
     result.observers += [(source, impl.function) for impl in manager.hook.observe.get_hookimpls()]
 
 

@@ -7,7 +7,7 @@ everybody's scripts read it. ``STEM.json`` beside ``STEM.tsv`` says how it was m
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,11 +18,13 @@ from smoothctl.api import ABSTAIN
 from smoothctl.errors import SmoothctlError, UsageError
 
 CERTIFY_COLUMNS = (
-    "idx", "label", "predict", "radius", "correct", "time", "top", "p_lower", "n", "votes", "selection", "image", "status",
-)  # fmt: skip
+    *("idx", "label", "predict", "radius", "correct", "time"),
+    *("top", "p_lower", "n", "votes", "selection", "image", "status"),
+)
 PREDICT_COLUMNS = (
-    "idx", "label", "predict", "correct", "time", "top", "p_value", "n", "votes", "image", "status",
-)  # fmt: skip
+    *("idx", "label", "predict", "correct", "time"),
+    *("top", "p_value", "n", "votes", "image", "status"),
+)
 FORMAT = 1
 
 
@@ -147,7 +149,7 @@ def _seconds(text: str) -> float | None:
     return int(days) * 86400 + seconds
 
 
-def format_votes(votes: Sequence[int]) -> str:
+def format_votes(votes: Iterable[int]) -> str:
     """Counts per class as ``class:count`` pairs, without the classes that got none."""
     return " ".join(f"{place}:{int(count)}" for place, count in enumerate(votes) if count)
 

@@ -44,7 +44,8 @@ class Request(NamedTuple):
 Rule = Generator[Request, Votes, Outcome]
 
 
-class Decided(NamedTuple, Generic[Outcome]):
+@dataclass(frozen=True)
+class Decided(Generic[Outcome]):
     """One image's outcome, with the seconds of computation that it took."""
 
     index: int

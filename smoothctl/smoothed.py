@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import torch
+import math
+
 from torch import Tensor, nn
 
 from smoothctl.api import Noise
@@ -34,8 +35,8 @@ class SmoothedClassifier(nn.Module):
         self._calls += 1
         noise = self._noise.sample((self.samples * len(x), *x.shape[1:]), self.sigma, draws)
         log_p = self.base(x.repeat(self.samples, 1, 1, 1) + noise).log_softmax(dim=1)
-        mean = log_p.unflatten(0, (self.samples, len(x))).logsumexp(dim=0)
-        return mean - torch.tensor(float(self.samples), device=x.device).log()
+        total: Tensor = log_p.unflatten(0, (self.samples, len(x))).logsumexp(dim=0)
+        return total - math.log(self.samples)
 
     def certify(self, images: Tensor, **settings: object) -> list[Certificate]:
         """Certify images; see :func:`smoothctl.certify`."""

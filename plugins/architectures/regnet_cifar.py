@@ -66,8 +66,8 @@ class RegNet(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         x = F.relu(self.bn1(self.conv1(x)))
-        for stage in (self.layer1, self.layer2, self.layer3, self.layer4):
-            x = stage(x)
+        for number in (1, 2, 3, 4):
+            x = self.get_submodule(f"layer{number}")(x)
         logits: Tensor = self.linear(x.mean(dim=(2, 3)))
         return logits
 

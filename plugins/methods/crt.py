@@ -40,7 +40,7 @@ class Crt(Method):
             1.0,
             ge=0,
             le=1,
-            description="share of the transfer loss; the rest is cross-entropy with the labels (published: 1, no labels)",
+            description="share of the transfer loss; the rest is cross-entropy with labels (published: 1, no labels)",
         )
 
     def loss(self, model: nn.Module, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:

@@ -68,10 +68,9 @@ def command(
 
         check_ending(plot)
     logs, problems = sources.read_logs(sources.find_logs(paths or [Path("runs")]))
-    said = sources.cautions(logs)
     if common_idx and logs:
         logs = sources.common_images(logs)
-        said = sources.cautions(logs)
+    said = sources.cautions(logs)
     for line in (*said, *problems):
         console.warn(line)
     certified = [log for log in logs if log.kind == "certify"]

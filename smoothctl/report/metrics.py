@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ def _proved(row: Row) -> float:
 def subset(rows: Sequence[Row]) -> str:
     """Which images a log holds, as ``0..9980 step 20``."""
     places = [row.idx for row in rows]
-    steps = {after - before for before, after in zip(places, places[1:], strict=False)}
+    steps = {after - before for before, after in pairwise(places)}
     if not steps:
         return str(places[0])
     step = f"step {steps.pop()}" if len(steps) == 1 else "irregular"

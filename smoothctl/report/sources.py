@@ -74,6 +74,13 @@ def cautions(logs: Sequence[Log]) -> list[str]:
     for log in logs:
         if failed := sum(row.failed for row in log.rows):
             found.append(f"{log.path}: {failed} images failed and count as not certified")
+    for kind in ("certify", "predict"):
+        found += _comparison_cautions([log for log in logs if log.kind == kind])
+    return found
+
+
+def _comparison_cautions(logs: Sequence[Log]) -> list[str]:
+    found = []
     if len({tuple(row.idx for row in log.rows) for log in logs}) > 1:
         subsets = "; ".join(f"{log.path.name}: {len(log.rows)} images, {subset(log.rows)}" for log in logs)
         found.append(f"the logs hold different images ({subsets}); --common-idx compares the shared ones only")
