@@ -96,11 +96,11 @@ class Registry:
         Raises UsageError with the closest names if there is none.
         """
         known = self.by_name[kind]
-        if name in known:
+        family, slash, member = name.partition("/")
+        if slash and member and family + "/" in known:
+            return known[family + "/"]
+        if name in known and not slash:
             return known[name]
-        family = name.split("/", 1)[0] + "/"
-        if "/" in name and family in known and name != family:
-            return known[family]
         raise UsageError(self._unknown(kind, name))
 
     def _unknown(self, kind: str, name: str) -> str:

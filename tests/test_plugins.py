@@ -125,7 +125,7 @@ def test_plugins_can_be_switched_off(make_plugin: PluginMaker, monkeypatch: pyte
 def test_strict_mode_turns_faults_into_errors(make_plugin: PluginMaker, monkeypatch: pytest.MonkeyPatch) -> None:
     make_plugin("broken", "raise RuntimeError('why')")
     monkeypatch.setenv("SMOOTHCTL_STRICT_PLUGINS", "1")
-    with pytest.raises(SmoothctlError, match="broken.*why"):
+    with pytest.raises(SmoothctlError, match=r"broken.*why"):
         registry()
 
 
