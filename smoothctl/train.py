@@ -24,7 +24,7 @@ from smoothctl.config import TrainSettings, method_options
 from smoothctl.data import BatchReader, chunks, fingerprint
 from smoothctl.draws import Draws, Stream
 from smoothctl.errors import SmoothctlError, UsageError
-from smoothctl.models import BaseClassifier, build_network, canonical_arch
+from smoothctl.models import BaseClassifier, build_network
 from smoothctl.plugins import provenance, registry
 from smoothctl.rundir import RunDirectory
 from smoothctl.runtime import evaluating, versions
@@ -71,7 +71,6 @@ class Trainer:
         architecture = plugins.find("architecture", settings.arch)
         noise = plugins.find("noise", settings.noise)
         self.sources = [method, architecture, noise, plugins.find("dataset", data.dataset.name)]
-        self.arch = canonical_arch(architecture, settings.arch)
         self.noise: Noise = noise.value
         _seed_torch(settings.seed, 0)
         dataset = data.dataset
@@ -165,7 +164,7 @@ class Trainer:
         """What the model file says of itself after so many epochs."""
         settings, dataset = self.settings, self.data.dataset
         return ModelInfo(
-            arch=self.arch,
+            arch=settings.arch,
             arch_options=settings.arch_options,
             class_names=list(dataset.class_names),
             input_shape=dataset.shape,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Any, NoReturn
 
@@ -12,6 +11,7 @@ from smoothctl import __version__, console
 from smoothctl.cli import certify, plugins, predict, report, train, transfer
 from smoothctl.errors import SmoothctlError
 
+INTERRUPTED = 130
 EPILOG = (
     "Settings come from flags, then environment variables (SMOOTHCTL_TRAIN_SIGMA for `train --sigma`), then "
     "--config FILE.toml, then recipes, then defaults. "
@@ -68,13 +68,13 @@ def run(arguments: list[str]) -> int:
     except SmoothctlError as error:
         console.note(f"smoothctl: {error}")
         return error.exit_code
-    except (KeyboardInterrupt, typer.Abort):
+    except KeyboardInterrupt:
+        result = INTERRUPTED
+    except OSError as error:
+        console.note(f"smoothctl: {error.strerror or error}{f': {error.filename}' if error.filename else ''}")
+        return 1
+    if result == INTERRUPTED:
         console.note("smoothctl: interrupted; what is finished is on disk, and the same command goes on")
-        return 130
-    except BrokenPipeError:
-        # Whoever read our output has left, as `| head` does: not an error of ours.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     return result if isinstance(result, int) else 0
 
 

@@ -58,6 +58,7 @@ def run_training(
     from smoothctl.config import train_settings
     from smoothctl.data import open_split
     from smoothctl.jobs import default_split
+    from smoothctl.models import canonical_arch
     from smoothctl.plugins import registry
     from smoothctl.runtime import choose_device
     from smoothctl.train import TrainingData, check_teacher, train
@@ -77,8 +78,11 @@ def run_training(
         chosen.setdefault("noise", teacher.info.noise)
         chosen["teacher_sha256"] = teacher.sha256
     settings, recipe = train_settings(chosen, method, dataset)
-    plugins.find("architecture", settings.arch)
-    plugins.find("noise", settings.noise)
+    arch_entry = plugins.find("architecture", settings.arch)
+    noise_entry = plugins.find("noise", settings.noise)
+    # Aliases name the same thing, so they must not make other settings.
+    canonical = {"arch": canonical_arch(arch_entry, settings.arch), "noise": noise_entry.name}
+    settings = settings.model_copy(update=canonical)
     if teacher is not None:
         check_teacher(teacher, settings, dataset)
     device = choose_device(values["device"])

@@ -1,0 +1,259 @@
+"""``certify`` and ``predict`` from the command line."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from smoothctl.records import read_log
+from tests.cli.conftest import Typed, finish, start
+from tests.conftest import PluginMaker
+
+DETERMINED = ("idx", "label", "predict", "radius", "top", "p_lower", "n", "votes", "selection", "image")
+
+
+def determined(log: Path) -> list[tuple[str, ...]]:
+    """All cells of a log but the seconds."""
+    header, *rows = (line.split("\t") for line in log.read_text().splitlines())
+    return [tuple(row[header.index(name)] for name in DETERMINED) for row in rows]
+
+
+def test_certify_writes_a_log_that_says_how_it_was_made(typed: Typed, run_copy: Path) -> None:
+    done = typed(f"certify {run_copy} --n 500 --every 60")
+    assert done.code == 0
+    log = run_copy / "certify.tsv"
+    assert log.read_text().splitlines()[0].split("\t")[:6] == ["idx", "label", "predict", "radius", "correct", "time"]
+    assert [row.idx for row in read_log(log).rows] == list(range(0, 360, 60))
+    about = json.loads(log.with_suffix(".json").read_text())
+    for key in (
+        "sigma",
+        "n0",
+        "n",
+        "alpha",
+        "seed",
+        "model",
+        "dataset",
+        "split",
+        "every",
+        "rule",
+        "precision",
+        "device",
+    ):
+        assert key in about["settings"]
+    assert about["about"]["versions"]["smoothctl"] == "0.1.0"
+    for row in read_log(log).rows:
+        assert sum(row.votes.values()) == row.n == 500
+
+
+def test_the_one_rule_of_writing(typed: Typed, run_copy: Path) -> None:
+    line = f"certify {run_copy} --n 500 --every 60"
+    typed(line)
+    log = run_copy / "certify.tsv"
+    before = log.read_bytes()
+    again = typed(line)
+    assert (again.code, log.read_bytes()) == (0, before)
+    assert "is finished" in again.err
+    refused = typed(f"certify {run_copy} --n 600 --sigma 0.5 --every 60")
+    assert refused.code == 2
+    assert "n 500 in file, 600 requested" in refused.err
+    assert "sigma 0.25 in file, 0.5 requested" in refused.err
+    assert log.read_bytes() == before
+    assert typed(f"certify {run_copy} --n 600 --every 60 --overwrite").code == 0
+    assert read_log(log).rows[0].n == 600
+
+
+@pytest.mark.parametrize("flags", ["--batch-size 37", "--batch-size 3000", "--every 120 --out part.tsv"])
+def test_rows_do_not_depend_on_batch_or_subset(typed: Typed, run_copy: Path, flags: str, workplace: Path) -> None:
+    typed(f"certify {run_copy} --n 500 --every 60 --out whole.tsv")
+    typed(f"certify {run_copy} --n 500 --every 60 --out other.tsv {flags}")
+    other = workplace / ("part.tsv" if "part.tsv" in flags else "other.tsv")
+    assert set(determined(other)) <= set(determined(workplace / "whole.tsv"))
+
+
+def test_a_half_written_line_is_dropped_and_done_again(typed: Typed, run_copy: Path) -> None:
+    line = f"certify {run_copy} --n 500 --every 60"
+    typed(line)
+    log = run_copy / "certify.tsv"
+    whole = determined(log)
+    text = log.read_text()
+    log.write_text(text[: text.rindex("\n300\t") + 12])  # cut inside of the last row, at a valid number
+    assert "cut short" in " ".join(read_log(log).notices)
+    done = typed(line)
+    assert done.code == 0
+    assert "5 of 6 images are on record" in done.err
+    assert determined(log) == whole
+
+
+def test_kill_in_the_middle_loses_at_most_the_images_under_way(typed: Typed, run_copy: Path, workplace: Path) -> None:
+    line = f"certify {run_copy} --n 20000 --every 30 --out killed.tsv"
+    process = start(line, workplace)
+    log = workplace / "killed.tsv"
+    while not log.exists() or log.read_text().count("\n") < 4:
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    kept = determined(log)
+    assert len(kept) >= 3
+    done = typed(line)
+    assert "going on" in done.err
+    typed(line.replace("killed", "straight"))
+    assert determined(log) == determined(workplace / "straight.tsv")
+    assert determined(log)[: len(kept)] == kept
+
+
+def test_interrupt_exits_130(run_copy: Path, workplace: Path) -> None:
+    process = start(f"certify {run_copy} --n 50000 --out log.tsv", workplace)
+    while not (workplace / "log.tsv").exists() or (workplace / "log.tsv").read_text().count("\n") < 2:
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    done = finish(process)
+    assert done.code == 130
+    assert done.err.count("\n") < 10
+    assert "Traceback" not in done.err
+
+
+def test_second_writer_is_told_who_the_first_is(typed: Typed, run_copy: Path, workplace: Path) -> None:
+    line = f"certify {run_copy} --n 50000 --out log.tsv"
+    process = start(line, workplace)
+    while not (workplace / "log.tsv").exists():
+        assert process.poll() is None
+        time.sleep(0.02)
+    refused = typed(line)
+    process.kill()
+    process.communicate()
+    assert refused.code == 1
+    assert f"log.tsv is being written by process {process.pid}" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("flags", "indices"),
+    [
+        ("--skip 20 --max 50", list(range(0, 360, 20))),
+        ("--every 20 --max 3", [0, 20, 40]),
+        ("--start 6 --stop 20 --every 7", [6, 13]),
+        ("--start 350", list(range(350, 360))),
+    ],
+)
+def test_plan_is_printed_first(typed: Typed, trained: Path, flags: str, indices: list[int]) -> None:
+    document = typed(f"certify {trained} --n 1000 --dry-run --json {flags}").json()
+    assert document["indices"] == indices
+    assert document["forward_passes"] == len(indices) * 1100
+    assert not (trained / "certify.tsv").exists()
+    text = typed(f"certify {trained} --n 1000 --dry-run {flags}")
+    assert "forward passes each" in text.out
+    assert "estimate: about" in text.out
+
+
+def test_an_empty_subset_is_refused(typed: Typed, trained: Path) -> None:
+    done = typed(f"certify {trained} --start 360")
+    assert done.code == 2
+    assert "no image of 360" in done.err
+
+
+def test_sigma_that_the_model_was_not_trained_for_is_named(typed: Typed, run_copy: Path) -> None:
+    done = typed(f"certify {run_copy} --sigma 1.0 --n 100 --max 1")
+    assert "trained for sigma 0.25, here sigma is 1" in done.err
+    assert "trained for" not in typed(f"certify {run_copy} --n 100 --max 1 --overwrite").err
+
+
+def test_newest_run_is_taken_and_named(typed: Typed, run_copy: Path, workplace: Path) -> None:
+    done = typed("certify --n 100 --alpha 0.001 --max 1")
+    assert done.code == 0
+    assert "runs/small" in done.err
+    assert (run_copy / "certify.tsv").exists()
+
+
+def test_json_is_one_document_and_progress_goes_to_stderr(typed: Typed, run_copy: Path) -> None:
+    document = typed(f"certify {run_copy} --n 100 --max 2 --json").json()
+    assert [row["idx"] for row in document["rows"]] == [0, 1]
+    assert typed(f"predict {run_copy} --n 100 --max 2 --json").json()["predict"][0]["images"] == 2
+
+
+BROKEN_IMAGES = """
+import numpy as np
+import smoothctl
+
+class Images:
+    def __len__(self):
+        return 5
+    def __getitem__(self, index):
+        if index == 3:
+            raise OSError("image file is truncated")
+        return np.full((8, 8), 20 * index, np.uint8), index
+    def image_id(self, index):
+        return f"folder/{index}.png"
+
+@smoothctl.hookimpl
+def register_datasets():
+    load = lambda split, data, download: Images()
+    return [smoothctl.Dataset("broken", load, (1, 8, 8), tuple("0123456789"), (0.5,), (0.5,))]
+"""
+
+
+def test_a_broken_image_is_one_failed_row(
+    typed: Typed, run_copy: Path, make_plugin: PluginMaker, workplace: Path
+) -> None:
+    make_plugin("broken", BROKEN_IMAGES)
+    done = typed(f"certify {run_copy} --dataset broken --n 100 --out log.tsv")
+    assert done.code == 1
+    assert "1 of 5 images failed" in done.err
+    rows = read_log(workplace / "log.tsv").rows
+    assert [row.idx for row in rows] == [0, 1, 2, 3, 4]
+    assert [row.failed for row in rows] == [False, False, False, True, False]
+    assert rows[4].image == "folder/4.png"
+    assert not rows[3].correct
+
+
+def test_pixels_out_of_range_stop_the_run(
+    typed: Typed, run_copy: Path, make_plugin: PluginMaker, workplace: Path
+) -> None:
+    source = BROKEN_IMAGES.replace(
+        "np.full((8, 8), 20 * index, np.uint8)", "__import__('torch').full((1, 8, 8), 255.0)"
+    )
+    make_plugin("loud", source)
+    done = typed(f"certify {run_copy} --dataset broken --n 100 --out log.tsv")
+    assert done.code == 1
+    assert "values from 255 to 255" in done.err
+
+
+def test_classes_must_be_those_of_the_dataset(typed: Typed, run_copy: Path, make_plugin: PluginMaker) -> None:
+    make_plugin(
+        "renamed",
+        BROKEN_IMAGES.replace("tuple('0123456789')", "x").replace('tuple("0123456789")', 'tuple("0213456789")'),
+    )
+    done = typed(f"certify {run_copy} --dataset broken --n 100")
+    assert done.code == 2
+    assert "class 1 = '1', dataset broken has '2'" in done.err
+
+
+def test_predict_on_a_split_and_on_files(typed: Typed, run_copy: Path, workplace: Path) -> None:
+    done = typed(f"predict {run_copy} --n 100 --every 90")
+    assert done.code == 0
+    log = read_log(run_copy / "predict.tsv")
+    assert log.kind == "predict"
+    assert len(log.rows) == 4
+    Image.fromarray(np.zeros((30, 20, 3), np.uint8)).save(workplace / "a.png")
+    Image.fromarray(np.full((8, 8), 200, np.uint8)).save(workplace / "b.png")
+    files = typed(f"predict {run_copy} a.png b.png --n 100")
+    assert files.code == 0
+    assert [line.split(":")[0] for line in files.out.splitlines()] == ["a.png", "b.png"]
+    assert "a.png: 20x30 resized and centre-cropped to 8x8" in files.err
+    both = typed(f"predict {run_copy} a.png b.png --n 100 --json").json()["predictions"]
+    (alone,) = typed(f"predict {run_copy} b.png --n 100 --json").json()["predictions"]
+    assert alone == both[1]
+    assert sum(alone["votes"].values()) == 100
+
+
+def test_predict_refuses_what_is_no_image(typed: Typed, run_copy: Path, workplace: Path) -> None:
+    (workplace / "text.png").write_text("not an image")
+    done = typed(f"predict {run_copy} text.png")
+    assert done.code == 2
+    assert "cannot be read as an image" in done.err

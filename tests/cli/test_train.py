@@ -1,0 +1,202 @@
+"""``train`` and ``transfer`` from the command line."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from smoothctl import load_model
+from tests.cli.conftest import Typed, finish, start
+
+QUICK = "--dataset digits --arch lenet --sigma 0.25 --epochs 1"
+
+
+def weights(run: Path) -> dict[str, torch.Tensor]:
+    return load_model(run).classifier.state_dict()
+
+
+def same_weights(first: Path, second: Path) -> bool:
+    one, other = weights(first), weights(second)
+    return all(torch.equal(one[key], other[key]) for key in one)
+
+
+def test_train_writes_a_run_and_the_same_command_touches_nothing(typed: Typed, workplace: Path) -> None:
+    done = typed(f"train {QUICK} --out run")
+    assert done.code == 0
+    assert "smoothctl certify run" in done.out
+    files = {path.name: path.read_bytes() for path in (workplace / "run").iterdir()}
+    assert set(files) == {"model.pt", "settings.json", "epochs.jsonl"}
+    again = typed(f"train {QUICK} --out run")
+    assert again.code == 0
+    assert "is finished" in again.err
+    assert {path.name: path.read_bytes() for path in (workplace / "run").iterdir()} == files
+
+
+def test_other_settings_are_refused_by_name_unless_overwritten(typed: Typed, workplace: Path) -> None:
+    typed(f"train {QUICK} --out run")
+    before = (workplace / "run" / "model.pt").read_bytes()
+    refused = typed(f"train {QUICK} --sigma 0.5 --out run")
+    assert refused.code == 2
+    assert "sigma 0.25 in file, 0.5 requested" in refused.err
+    assert (workplace / "run" / "model.pt").read_bytes() == before
+    assert typed(f"train {QUICK} --sigma 0.5 --out run --overwrite").code == 0
+    assert load_model(workplace / "run").info.sigma == 0.5
+
+
+def test_a_folder_of_something_else_is_left_alone(typed: Typed, workplace: Path) -> None:
+    (workplace / "thesis").mkdir()
+    (workplace / "thesis" / "chapter.tex").write_text("text")
+    for line in (f"train {QUICK} --out thesis", f"train {QUICK} --out thesis --overwrite"):
+        assert typed(line).code == 2
+    assert (workplace / "thesis" / "chapter.tex").read_text() == "text"
+
+
+def test_model_file_says_how_it_was_made(trained: Path) -> None:
+    info = load_model(trained).info
+    assert (info.arch, info.method, info.dataset, info.sigma, info.noise) == (
+        "lenet",
+        "gaussian",
+        "digits",
+        0.25,
+        "gaussian",
+    )
+    assert info.class_names == list("0123456789")
+    assert info.plugins["method"]["distribution"] == "smoothctl"
+    lines = [json.loads(line) for line in (trained / "epochs.jsonl").read_text().splitlines()]
+    assert [line["epoch"] for line in lines] == [0, 1]
+    assert all(0 <= line["heldout_accuracy"] <= 1 for line in lines)
+
+
+def test_seed_makes_a_run_repeatable(typed: Typed, workplace: Path) -> None:
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        typed(f"train {QUICK} --seed {seed} --out {name}")
+    assert same_weights(workplace / "a", workplace / "b")
+    assert not same_weights(workplace / "a", workplace / "c")
+
+
+def test_killed_training_leaves_a_loadable_model_and_goes_on_exactly(typed: Typed, workplace: Path) -> None:
+    line = "train --dataset digits --arch lenet --sigma 0.25 --epochs 8 --milestones 2,5"
+    typed(f"{line} --out straight")
+    delays = random.Random(0)
+    for _ in range(4):
+        process = start(f"{line} --out killed", workplace)
+        epochs = workplace / "killed" / "epochs.jsonl"
+        before = epochs.read_text().count("\n") if epochs.exists() else 0
+        while process.poll() is None and (not epochs.exists() or epochs.read_text().count("\n") <= before):
+            time.sleep(0.01)
+        time.sleep(delays.random() * 0.3)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        assert load_model(workplace / "killed").info.epochs >= before
+    done = typed(f"{line} --out killed")
+    assert done.code == 0
+    assert same_weights(workplace / "straight", workplace / "killed")
+    rates = [
+        [json.loads(row)["lr"] for row in (workplace / run / "epochs.jsonl").read_text().splitlines()]
+        for run in ("straight", "killed")
+    ]
+    assert rates[0] == rates[1]
+    assert len(set(rates[0])) == 3
+    assert not list((workplace / "killed").glob(".*.tmp"))
+
+
+def test_diverged_training_stops_and_keeps_the_last_good_model(typed: Typed, workplace: Path) -> None:
+    done = typed(f"train {QUICK} --lr 1e30 --out run")
+    assert done.code == 1
+    assert "diverged" in done.err
+    assert not (workplace / "run" / "model.pt").exists()
+
+
+def test_transfer_takes_dataset_and_sigma_from_the_teacher_and_records_it(
+    typed: Typed, trained: Path, workplace: Path
+) -> None:
+    shutil.copy(trained / "model.pt", workplace / "r110.pt")
+    done = typed("transfer --teacher r110.pt --student r20 --epochs 1")
+    assert done.code == 0
+    student = load_model(workplace / "runs" / "digits-crt-resnet20-0.25")
+    assert (student.info.dataset, student.info.sigma, student.info.arch) == ("digits", 0.25, "resnet20")
+    (ancestor,) = student.info.lineage
+    assert ancestor.sha256 == load_model(trained).sha256
+    assert typed("transfer --teacher runs/digits-crt-resnet20-0.25 --student lenet --epochs 1 --out c").code == 0
+    assert [link.method for link in load_model(workplace / "c").info.lineage] == ["gaussian", "crt"]
+
+
+def test_regnetx_is_known_to_transfer(typed: Typed, trained: Path, workplace: Path) -> None:
+    done = typed(f"transfer --teacher {trained} --student regnetx --dry-run --json")
+    assert done.json()["settings"]["arch"] == "regnetx_200mf"
+
+
+def test_transfer_warns_of_another_sigma_and_refuses_other_images(typed: Typed, trained: Path, workplace: Path) -> None:
+    warned = typed(f"transfer --teacher {trained} --student lenet --sigma 1.0 --dry-run")
+    assert "sigma 0.25" in warned.err
+    assert "sigma 1" in warned.err
+    np.savez("small.npz", train_images=np.zeros((4, 28, 28), np.uint8), train_labels=np.arange(4),
+             test_images=np.zeros((4, 28, 28), np.uint8), test_labels=np.arange(4))  # fmt: skip
+    refused = typed(f"transfer --teacher {trained} --student lenet --dataset mnist --data small.npz")
+    assert refused.code == 2
+    assert "teacher takes images of shape (1, 8, 8)" in refused.err
+
+
+def test_npz_arrays_serve_any_dataset_that_they_fit(typed: Typed, workplace: Path) -> None:
+    generator = np.random.default_rng(0)
+    images = generator.integers(0, 256, (20, 32, 32, 3), dtype=np.uint8)
+    np.savez("c.npz", x_train=images, y_train=np.arange(20) % 10, x_test=images, y_test=np.arange(20) % 10)
+    done = typed("train --dataset cifar10 --data c.npz --arch r20 --epochs 1 --out run --json")
+    assert done.code == 0, done.err
+    assert len(done.json()["epochs"]) == 1
+    assert typed("certify run --data c.npz --n 20 --max 2").code == 0
+
+
+def test_train_json_is_one_document(typed: Typed, workplace: Path) -> None:
+    document = typed(f"train {QUICK} --out run --json").json()
+    assert document["run"] == "run"
+
+
+def test_dry_run_writes_nothing(typed: Typed, workplace: Path) -> None:
+    done = typed("train --dry-run")
+    assert done.code == 0
+    for words in ("lenet", "0.25", "steps an epoch"):
+        assert words in done.out
+    assert list(workplace.iterdir()) == []
+
+
+def test_interrupt_exits_130_and_goes_on(workplace: Path) -> None:
+    line = "train --dataset digits --arch lenet --epochs 60 --out run"
+    process = start(line, workplace)
+    while not (workplace / "run" / "model.pt").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    done = finish(process)
+    assert done.code == 130
+    assert "goes on" in done.err
+    assert "Traceback" not in done.err
+
+
+def test_two_processes_cannot_train_in_one_run(typed: Typed, workplace: Path) -> None:
+    process = start("train --dataset digits --arch lenet --epochs 60 --out run", workplace)
+    while not (workplace / "run" / "model.pt").exists():
+        time.sleep(0.05)
+    refused = typed("train --dataset digits --arch lenet --epochs 60 --out run")
+    process.kill()
+    process.communicate()
+    assert refused.code == 1
+    assert f"is being written by process {process.pid}" in refused.err
+
+
+@pytest.mark.parametrize("name", ["model.safetensors"])
+def test_safetensors_file_is_a_model_too(typed: Typed, trained: Path, workplace: Path, name: str) -> None:
+    from smoothctl.checkpoint import save_model
+
+    model = load_model(trained)
+    save_model(workplace / name, model.info, model.classifier.network.state_dict())
+    assert typed(f"certify {name} --n 100 --max 2").code == 0
+    assert (workplace / "model.certify.tsv").exists()
