@@ -1,0 +1,1 @@
+"""An outside package's plugins for smoothctl, one file each."""

@@ -1,0 +1,109 @@
+"""The training loop: fresh noise, no clipping, an untouched teacher."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from smoothctl import Architecture, ArrayImages, Dataset, load_model
+from smoothctl.config import TrainSettings
+from smoothctl.plugins import Registered, Source, registry
+from smoothctl.train import Trainer, TrainingData
+
+SEEN: list[Tensor] = []
+
+
+class Recorder(nn.Module):
+    """A network that keeps what it is shown while training."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(16, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.training:
+            SEEN.append(x.detach().clone())
+        return self.linear(x.flatten(1))
+
+
+DATASET = Dataset("four", lambda *_: None, (1, 4, 4), tuple("0123456789"), (0.0,), (1.0,))  # type: ignore[arg-type,return-value]
+IMAGES = ArrayImages(np.full((4, 4, 4), 255, np.uint8), np.arange(4))
+
+
+@pytest.fixture
+def trainer() -> Trainer:
+    SEEN.clear()
+    registry.cache_clear()
+    source = Source("test", "test", "1")
+    registry().by_name["architecture"]["recorder"] = Registered(
+        "architecture", Architecture("recorder", lambda spec: Recorder()), source
+    )
+    registry().by_name["dataset"]["four"] = Registered("dataset", DATASET, source)
+    settings = TrainSettings(arch="recorder", dataset="four", sigma=0.5, epochs=2, batch_size=4)
+    yield Trainer(settings, TrainingData(DATASET, IMAGES, IMAGES), torch.device("cpu"))
+    registry.cache_clear()
+
+
+def test_noise_is_drawn_afresh_at_each_step_and_not_clipped(trainer: Trainer) -> None:
+    for epoch in range(40):
+        trainer.run_epoch(epoch, lambda *_: None)
+    noise = torch.stack(SEEN) - 1.0  # all images are white
+    assert len(torch.unique(noise.flatten())) > 0.99 * noise.numel()
+    assert float(noise.std()) == pytest.approx(0.5, rel=0.1)
+    assert float(torch.stack(SEEN).max()) > 1.0
+
+
+def test_learning_rate_drops_at_the_start_of_milestones() -> None:
+    settings = TrainSettings(epochs=8, lr=1.0, milestones=(2, 5))
+    assert [settings.learning_rate(epoch) for epoch in range(8)] == pytest.approx(
+        [1, 1, 0.1, 0.1, 0.1, 0.01, 0.01, 0.01]
+    )
+    assert [TrainSettings(epochs=4, lr=1.0).learning_rate(epoch) for epoch in range(4)] == pytest.approx(
+        [1, 1, 0.1, 0.01]
+    )
+
+
+def test_teacher_gets_no_gradient_and_keeps_its_buffers(trained: Path) -> None:
+    from smoothctl.data import open_split
+    from smoothctl.train import check_teacher
+
+    dataset = registry().find("dataset", "digits").value
+    data = TrainingData(dataset, open_split(dataset, "train"), open_split(dataset, "test"))
+    teacher = load_model(trained)
+    before = {key: value.clone() for key, value in teacher.classifier.state_dict().items()}
+    settings = TrainSettings(method="crt", arch="resnet20", epochs=1)
+    check_teacher(teacher, settings, dataset)
+    run = Trainer(settings, data, torch.device("cpu"), teacher)
+    run.run_epoch(0, lambda *_: None)
+    assert not teacher.classifier.training
+    assert all(parameter.grad is None for parameter in teacher.classifier.parameters())
+    assert all(torch.equal(value, before[key]) for key, value in teacher.classifier.state_dict().items())
+
+
+def test_teacher_and_student_see_the_same_noisy_batch(trained: Path, trainer: Trainer) -> None:
+    teacher = load_model(trained)
+    seen: list[Tensor] = []
+    teacher.classifier.register_forward_pre_hook(lambda module, arguments: seen.append(arguments[0].clone()))
+    settings = TrainSettings(method="crt", arch="recorder", dataset="four", sigma=0.5, epochs=1, batch_size=2)
+    small = Dataset("four", DATASET.load, (1, 8, 8), DATASET.class_names, (0.0,), (1.0,))
+    images = ArrayImages(np.full((4, 8, 8), 128, np.uint8), np.arange(4))
+    registry().by_name["architecture"]["recorder"] = Registered(
+        "architecture", Architecture("recorder", lambda spec: Wide()), Source("test", "test", "1")
+    )
+    run = Trainer(settings, TrainingData(small, images, images), torch.device("cpu"), teacher)
+    SEEN.clear()
+    run.run_epoch(0, lambda *_: None)
+    assert len(seen) == len(SEEN) == 2
+    assert all(torch.equal(one, other) for one, other in zip(seen, SEEN, strict=True))
+
+
+class Wide(Recorder):
+    """The recorder for 8x8 images."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(64, 10)
