@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from smoothctl.api import Recipe as Recipe
     from smoothctl.augment import random_crop as random_crop
     from smoothctl.augment import random_flip as random_flip
-    from smoothctl.certification import Certificate as Certificate
     from smoothctl.certification import certify as certify
     from smoothctl.checkpoint import load_model as load_model
     from smoothctl.data import DatasetMissing as DatasetMissing
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from smoothctl.hookspecs import hookimpl as hookimpl
     from smoothctl.prediction import Prediction as Prediction
     from smoothctl.prediction import predict as predict
+    from smoothctl.rules import Certificate as Certificate
     from smoothctl.smoothed import SmoothedClassifier as SmoothedClassifier
 
 __version__ = "0.1.0"
@@ -49,7 +49,7 @@ _HOME = {
     "Recipe": "api",
     "random_crop": "augment",
     "random_flip": "augment",
-    "Certificate": "certification",
+    "Certificate": "rules",
     "certify": "certification",
     "load_model": "checkpoint",
     "DatasetMissing": "data",

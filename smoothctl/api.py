@@ -124,13 +124,16 @@ class Noise:
     """Additive noise with scale sigma, in units of pixels in [0,1].
 
     ``sample(shape, sigma, draws)`` draws a float32 tensor. ``radius(p_lower, sigma)`` is the radius
-    in ``norm`` that the bound p_A >= p_lower >= 1/2 proves for the smoothed classifier.
+    in ``norm`` that the bound p_A >= p_lower >= 1/2 proves for the smoothed classifier;
+    ``radius_pair(p_lower, runner_up, sigma)``, if there is one, what p_A >= p_lower and
+    p_B <= runner_up <= p_lower for every other class B prove.
     """
 
     name: str
     sample: Callable[[tuple[int, ...], float, Draws], Tensor]
     radius: Callable[[float, float], float]
     norm: str = "l2"
+    radius_pair: Callable[[float, float, float], float] | None = None
     summary: str = ""
     aliases: tuple[str, ...] = ()
 

@@ -2,48 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from smoothctl.api import ABSTAIN, Noise
-from smoothctl.bounds import clopper_pearson_lower
+from smoothctl.api import Noise
 from smoothctl.config import CertifySettings, validated
-from smoothctl.draws import Stream
 from smoothctl.errors import UsageError
+from smoothctl.pilot import PRICES
 from smoothctl.plugins import registry
-from smoothctl.sampling import Request, Rule, Sampler, Votes
+from smoothctl.rules import (
+    Certificate,
+    binary_bound,
+    cohen,
+    group_sequential,
+    multi_bound,
+    skipping_misclassified,
+    two_stage,
+)
+from smoothctl.sampling import Rule, Sampler
+from smoothctl.sequential import plan_radii
+
+RuleMaker = Callable[[int], Rule[Certificate]]
+"""From an image's label (which only ``skip_misclassified`` looks at) to a fresh rule."""
 
 
-@dataclass(frozen=True)
-class Certificate:
-    """What was proved for one image, with probability at least 1-alpha over the noise.
+def rule_maker(settings: CertifySettings, noise: Noise, sigma: float) -> RuleMaker:
+    """The stopping rule that settings ask for; raises UsageError if the noise cannot serve it."""
+    n0, n, alpha = settings.n0, settings.limit, settings.alpha
+    if settings.bound == "multi" and noise.radius_pair is None:
+        raise UsageError(f"--bound multi: noise {noise.name} has no radius for a pair of bounds")
+    bound = (multi_bound if settings.bound == "multi" else binary_bound)(noise, sigma, alpha)
 
-    top: the class selected; predict: the class certified, or ABSTAIN; p_lower: lower bound on
-    p_A; radius: in the noise's norm, in units of pixels in [0,1], 0 when abstaining; n: copies
-    used for estimation; votes, selection: counts per class of both samples.
-    """
+    def plain(label: int) -> Rule[Certificate]:
+        return cohen(n0, n, bound)
 
-    top: int
-    predict: int
-    p_lower: float
-    radius: float
-    n: int
-    votes: Votes
-    selection: Votes
+    def staged(label: int) -> Rule[Certificate]:
+        assert settings.budget is not None
+        return two_stage(n0, n, bound, PRICES[settings.budget], noise, alpha)
 
+    make: RuleMaker = staged if settings.budget else plain
+    if settings.radii:
+        plan = plan_radii(settings.radii, lambda p: noise.radius(p, sigma), alpha, n)
 
-def cohen(noise: Noise, sigma: float, n0: int, n: int, alpha: float) -> Rule[Certificate]:
-    """CERTIFY of Cohen et al. 2019 (section 3.2.2): select on n0 copies, estimate on n fresh ones."""
-    selection = yield Request(Stream.SELECT, n0)
-    top = int(selection.argmax())
-    votes = yield Request(Stream.ESTIMATE, n)
-    p_lower = clopper_pearson_lower(votes[top], n, alpha)
-    if p_lower < 0.5:
-        return Certificate(top, ABSTAIN, p_lower, 0.0, n, votes, selection)
-    return Certificate(top, top, p_lower, noise.radius(p_lower, sigma), n, votes, selection)
+        def looking(label: int) -> Rule[Certificate]:
+            return group_sequential(n0, plan)
+
+        make = looking
+    if settings.skip_misclassified:
+        return lambda label: skipping_misclassified(make(label), label)
+    return make
 
 
 def certify(
@@ -52,8 +62,11 @@ def certify(
     *,
     sigma: float,
     n0: int = 100,
-    n: int = 100_000,
+    n: int | None = None,
     alpha: float = 0.001,
+    radii: Sequence[float] | None = None,
+    budget: str | None = None,
+    bound: str = "binary",
     noise: str = "gaussian",
     seed: int = 0,
     batch_size: int = 256,
@@ -62,19 +75,32 @@ def certify(
 ) -> list[Certificate]:
     """Certify images [N,C,H,W] in [0,1] under any module from pixels to logits.
 
-    ``indices`` names the images for the noise (0..N-1 if left out): an image's certificate depends
-    on its index, seed, n0, n, sigma and the model, not on its neighbours. The model runs on
-    ``device`` (where it already is, if left out) in eval mode. Raises UsageError for settings out
-    of range and SmoothctlError for logits that are not finite.
+    Without ``radii`` or ``budget`` it is Cohen's rule with n = 100,000. ``radii`` asks only which of
+    these radii are proved, and ``budget`` (precise, balanced, fast, draft) chooses n per image; both
+    with the same guarantee and far fewer copies. ``indices`` names the images for the noise (0..N-1
+    if left out): an image's certificate depends on its index, the seed, the settings and the model,
+    not on its neighbours. The model runs on ``device`` (where it already is, if left out) in eval
+    mode. Raises UsageError for settings out of range and SmoothctlError for logits that are not
+    finite.
     """
-    settings = validated(CertifySettings, {"sigma": sigma, "n0": n0, "n": n, "alpha": alpha, "seed": seed}, prefix="")
-    settings.check_n()
+    values = {"sigma": sigma, "n0": n0, "n": n, "alpha": alpha, "radii": radii, "budget": budget, "bound": bound}
+    settings = validated(CertifySettings, {**values, "seed": seed}, prefix="")
+    settings.check()
     kind: Noise = registry().find("noise", noise).value
+    make = rule_maker(settings, kind, sigma)
     sampler: Sampler[Certificate] = tensor_sampler(model, images, kind, sigma, seed, batch_size, device)
-    numbered = zip(indices if indices is not None else range(len(images)), images, strict=True)
-    decided = sampler.run(numbered, lambda: cohen(kind, sigma, n0, n, alpha))
-    by_index = {item.index: item.outcome for item in decided}
-    return [by_index[index] for index in (indices if indices is not None else range(len(images)))]
+    return run_tensors(sampler, images, indices, lambda index: make(-1))
+
+
+def run_tensors(
+    sampler: Sampler[Any], images: Tensor, indices: Sequence[int] | None, rule: Callable[[int], Rule[Any]]
+) -> list[Any]:
+    """Decide images at hand; the outcomes are in their order."""
+    places = list(indices) if indices is not None else list(range(len(images)))
+    if len(set(places)) < len(places) or len(places) != len(images):
+        raise UsageError("indices must name each image, each with a number of its own")
+    decided = {item.index: item.outcome for item in sampler.run(zip(places, images, strict=True), rule)}
+    return [decided[index] for index in places]
 
 
 def tensor_sampler(
@@ -85,7 +111,7 @@ def tensor_sampler(
     seed: int,
     batch_size: int,
     device: torch.device | str | None,
-) -> Sampler:
+) -> Sampler[Any]:
     """A sampler for images at hand; raises UsageError unless they are [N,C,H,W] in [0,1]."""
     if images.ndim != 4 or not images.is_floating_point():
         raise UsageError(f"images must be a float tensor [N,C,H,W], not {tuple(images.shape)} {images.dtype}")

@@ -9,9 +9,9 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from smoothctl.api import Dataset, Method, Recipe
 from smoothctl.bounds import least_n_to_certify, least_n_to_predict
@@ -22,6 +22,14 @@ Count = Annotated[int, Field(ge=1)]
 Index = Annotated[int, Field(ge=0)]
 Seed = Annotated[int, Field(ge=0, lt=2**64)]
 Probability = Annotated[float, Field(gt=0, lt=1)]
+Radius = Annotated[float, Field(ge=0)]
+Budget = Literal["precise", "balanced", "fast", "draft"]
+
+DEFAULT_N = 100_000
+# Early "no" makes images cheap, so the few that need it may use more: nothing is lost to the limit.
+DEFAULT_N_RADII = 125_000
+# Copies by which a pilot is extended whose votes are nearly unanimous.
+PILOT_EXTENSION = 900
 
 
 class Settings(BaseModel):
@@ -58,15 +66,48 @@ class CertifySettings(SubsetSettings):
     sigma: Positive | None = None
     noise: str | None = None
     n0: Count = 100
-    n: Count = 100_000
+    n: Count | None = None
     alpha: Probability = 0.001
     seed: Seed = 0
+    radii: tuple[Radius, ...] | None = None
+    budget: Budget | None = None
+    bound: Literal["binary", "multi"] = "binary"
+    skip_misclassified: bool = False
 
-    def check_n(self) -> None:
-        """Raise UsageError for an n that can never certify at this alpha."""
+    @model_validator(mode="after")
+    def _fill_n(self) -> Self:
+        if self.n is None:
+            object.__setattr__(self, "n", DEFAULT_N_RADII if self.radii else DEFAULT_N)
+        return self
+
+    @property
+    def rule(self) -> str:
+        """The stopping rule, as logs name it."""
+        return "radii" if self.radii else "budget" if self.budget else "cohen"
+
+    @property
+    def limit(self) -> int:
+        """``n``, which is filled in when the settings are made."""
+        assert self.n is not None
+        return self.n
+
+    @property
+    def most_copies(self) -> int:
+        """Forward passes that one image may take at most."""
+        pilot = PILOT_EXTENSION if self.budget else 0
+        return self.n0 + pilot + self.limit
+
+    def check(self) -> None:
+        """Raise UsageError for settings that cannot go together, or an n that can never certify."""
         least = least_n_to_certify(self.alpha)
-        if self.n < least:
+        if self.limit < least:
             raise UsageError(f"--n {self.n} can never certify at alpha={self.alpha:g}; certify needs n>={least}")
+        if self.radii and self.budget:
+            raise UsageError("--radii and --budget are two stopping rules; choose one")
+        if self.radii and self.bound != "binary":
+            raise UsageError("--bound multi does not go with --radii, whose tests bound p_A alone")
+        if self.radii and list(self.radii) != sorted(set(self.radii)):
+            raise UsageError("--radii must rise, without repetition")
 
 
 class PredictSettings(SubsetSettings):
@@ -78,7 +119,14 @@ class PredictSettings(SubsetSettings):
     alpha: Probability = 0.001
     seed: Seed = 0
 
-    def check_n(self) -> None:
+    rule: ClassVar[str] = "majority"
+
+    @property
+    def most_copies(self) -> int:
+        """Forward passes per image."""
+        return self.n
+
+    def check(self) -> None:
         """Raise UsageError for an n that can never return a class at this alpha."""
         least = least_n_to_predict(self.alpha)
         if self.n < least:

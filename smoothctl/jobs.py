@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from smoothctl import console, records
 from smoothctl.api import ABSTAIN, Dataset, Event, LabelledImages, Noise
-from smoothctl.certification import Certificate, cohen
+from smoothctl.certification import rule_maker
 from smoothctl.checkpoint import Model, check_classes, load_model
 from smoothctl.config import CertifySettings, PredictSettings
 from smoothctl.data import fingerprint, image_id, open_split, to_pixels
@@ -22,6 +22,7 @@ from smoothctl.errors import SmoothctlError, UsageError
 from smoothctl.plugins import Registered, provenance, registry
 from smoothctl.prediction import Prediction, majority
 from smoothctl.records import Writer, format_votes
+from smoothctl.rules import Certificate
 from smoothctl.runtime import versions
 from smoothctl.sampling import Decided, Rule, Sampler
 
@@ -42,12 +43,6 @@ class Job:
     device: torch.device
     sources: tuple[Registered, ...]
 
-    @property
-    def copies(self) -> int:
-        """Forward passes per image."""
-        chosen = self.settings
-        return chosen.n0 + chosen.n if isinstance(chosen, CertifySettings) else chosen.n
-
     def identity(self) -> dict[str, Any]:
         """Everything that decides the rows of the log, and so must agree to go on with one."""
         return {
@@ -58,7 +53,7 @@ class Job:
             "sigma": self.sigma,
             "noise": self.noise.name,
             "norm": self.noise.norm,
-            "rule": "cohen" if isinstance(self.settings, CertifySettings) else "majority",
+            "rule": self.settings.rule,
             "precision": "fp32",
             "device": self.device.type,
             "model": self.model.sha256,
@@ -84,8 +79,13 @@ class Job:
         count = len(self.indices)
         return (
             f"{count} of {len(self.images)} images of {self.dataset.name} {self.split} "
-            f"(idx {first}..{last} step {step}), {self.copies:,} forward passes each, {count * self.copies:,} in all"
+            f"(idx {first}..{last} step {step}), {self._at_most}{self.settings.most_copies:,} forward passes each, "
+            f"{count * self.settings.most_copies:,} in all"
         )
+
+    @property
+    def _at_most(self) -> str:
+        return "" if self.settings.rule in ("cohen", "majority") else "at most "
 
     def estimate(self, batch_size: int) -> float:
         """Seconds that the whole job may take, from a few real batches."""
@@ -95,9 +95,9 @@ class Job:
         seconds = math.inf
         for _ in range(2):
             start = time.perf_counter()
-            list(sampler.run([(0, x)], lambda: majority(trial, 0.5)))
+            list(sampler.run([(0, x)], lambda index: majority(trial, 0.5)))
             seconds = min(seconds, time.perf_counter() - start)
-        return seconds / trial * self.copies * len(self.indices)
+        return seconds / trial * self.settings.most_copies * len(self.indices)
 
     def sampler(self, batch_size: int, on_batch: Any = lambda copies: None) -> Sampler[Any]:
         return Sampler(
@@ -137,7 +137,7 @@ def prepare(
 
     Raises UsageError for what does not fit together, and warns of a sigma that the model was not trained for.
     """
-    settings.check_n()
+    settings.check()
     plugins = registry()
     model = load_model(model_path, device)
     dataset = plugins.find("dataset", settings.dataset or model.info.dataset)
@@ -189,10 +189,10 @@ def _fill(job: Job, log: Writer, todo: list[int], what: str, batch_size: int) ->
         console.warn(f"image {index}: {reason}")
         log.append(**_failed_cells(index, reason))
 
-    with console.progress(what, len(todo) * job.copies) as advance:
+    with console.progress(what, len(todo) * job.settings.most_copies) as advance:
         done = 0
         sampler = job.sampler(batch_size, lambda copies: advance(copies, f"{done}/{len(todo)} images"))
-        for decided in sampler.run(job.readable(todo, failed), lambda: _rule(job)):
+        for decided in sampler.run(job.readable(todo, failed), _rule_by_index(job)):
             cells = _cells(job, decided)
             log.append(**cells)
             done += 1
@@ -200,11 +200,12 @@ def _fill(job: Job, log: Writer, todo: list[int], what: str, batch_size: int) ->
     plugins.notify(Event(f"{what}.end", log.path, {"decided": done, "failed": len(failures)}))
 
 
-def _rule(job: Job) -> Rule[Any]:
+def _rule_by_index(job: Job) -> Callable[[int], Rule[Any]]:
     settings = job.settings
     if isinstance(settings, CertifySettings):
-        return cohen(job.noise, job.sigma, settings.n0, settings.n, settings.alpha)
-    return majority(settings.n, settings.alpha)
+        make = rule_maker(settings, job.noise, job.sigma)
+        return lambda index: make(int(job.images[index][1]))
+    return lambda index: majority(settings.n, settings.alpha)
 
 
 def _cells(job: Job, decided: Decided[Any]) -> Mapping[str, Any]:
@@ -228,13 +229,14 @@ def _cells(job: Job, decided: Decided[Any]) -> Mapping[str, Any]:
             "radius": outcome.radius,
             "p_lower": outcome.p_lower,
             "selection": format_votes(outcome.selection),
+            "verdict": outcome.verdict,
         }
     return {**cells, "p_value": outcome.p_value}
 
 
 def _failed_cells(index: int, reason: str) -> Mapping[str, Any]:
     """A failed image counts as wrong for whoever reads the field's own columns; ``status`` says why."""
-    nothing = dict.fromkeys(("votes", "selection", "image"), "")
+    nothing = dict.fromkeys(("votes", "selection", "image", "verdict"), "")
     numbers = dict.fromkeys(("time", "radius", "p_lower", "p_value"), 0.0)
     return {
         "idx": index, "label": -1, "predict": ABSTAIN, "correct": 0, "top": -1, "n": 0,

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from smoothctl.api import ABSTAIN, Noise
 from smoothctl.bounds import top_two_p_value
-from smoothctl.certification import tensor_sampler
+from smoothctl.certification import run_tensors, tensor_sampler
 from smoothctl.config import PredictSettings, validated
 from smoothctl.draws import Stream
 from smoothctl.plugins import registry
@@ -56,10 +56,7 @@ def predict(
     With probability at least 1-alpha, a class that is returned is the smoothed classifier's.
     """
     settings = validated(PredictSettings, {"sigma": sigma, "n": n, "alpha": alpha, "seed": seed}, prefix="")
-    settings.check_n()
+    settings.check()
     kind: Noise = registry().find("noise", noise).value
     sampler: Sampler[Prediction] = tensor_sampler(model, images, kind, sigma, seed, batch_size, device)
-    places = list(indices) if indices is not None else list(range(len(images)))
-    decided = sampler.run(zip(places, images, strict=True), lambda: majority(n, alpha))
-    by_index = {item.index: item.outcome for item in decided}
-    return [by_index[index] for index in places]
+    return run_tensors(sampler, images, indices, lambda index: majority(n, alpha))

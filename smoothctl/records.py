@@ -19,7 +19,7 @@ from smoothctl.errors import SmoothctlError, UsageError
 
 CERTIFY_COLUMNS = (
     *("idx", "label", "predict", "radius", "correct", "time"),
-    *("top", "p_lower", "n", "votes", "selection", "image", "status"),
+    *("top", "p_lower", "n", "votes", "selection", "verdict", "image", "status"),
 )
 PREDICT_COLUMNS = (
     *("idx", "label", "predict", "correct", "time"),
@@ -42,6 +42,7 @@ class Row:
     top: int | None = None
     n: int | None = None
     votes: Mapping[int, int] = field(default_factory=dict)
+    verdict: str = ""
     image: str = ""
     status: str = "ok"
 
@@ -128,6 +129,7 @@ def _parse(path: Path, number: int, header: Sequence[str], line: str) -> Row:
             top=int(cells["top"]) if cells.get("top") else None,
             n=int(cells["n"]) if cells.get("n") else None,
             votes=parse_votes(cells.get("votes", "")),
+            verdict=cells.get("verdict", ""),
             image=cells.get("image", ""),
             status=cells.get("status", "ok"),
         )

@@ -92,9 +92,9 @@ class Sampler(Generic[Outcome]):
     on_batch: Callable[[int], None] = lambda copies: None
 
     def run(
-        self, images: Iterable[tuple[int, Tensor]], rule: Callable[[], Rule[Outcome]]
+        self, images: Iterable[tuple[int, Tensor]], rule: Callable[[int], Rule[Outcome]]
     ) -> Iterator[Decided[Outcome]]:
-        """Decide each (index, x [C,H,W]), yielding as soon as an image is decided.
+        """Decide each (index, x [C,H,W]) by ``rule(index)``, yielding as soon as one is decided.
 
         Raises SmoothctlError if the network gives a logit that is not finite.
         """
@@ -118,7 +118,7 @@ class Sampler(Generic[Outcome]):
         self,
         active: deque[_Task[Outcome]],
         waiting: Iterator[tuple[int, Tensor]],
-        rule: Callable[[], Rule[Outcome]],
+        rule: Callable[[int], Rule[Outcome]],
     ) -> tuple[list[tuple[_Task[Outcome], int]], Tensor]:
         """Take copies from the images under way, oldest first, then from new ones."""
         pieces: list[tuple[_Task[Outcome], int]] = []
@@ -129,7 +129,7 @@ class Sampler(Generic[Outcome]):
                 room -= self._take(task, room, pieces, parts)
         while room and (following := next(waiting, None)) is not None:
             index, x = following
-            started = rule()
+            started = rule(index)
             task = _Task(index, x.to(self.device), started, next(started))
             active.append(task)
             room -= self._take(task, room, pieces, parts)

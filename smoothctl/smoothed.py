@@ -7,10 +7,11 @@ import math
 from torch import Tensor, nn
 
 from smoothctl.api import Noise
-from smoothctl.certification import Certificate, certify
+from smoothctl.certification import certify
 from smoothctl.draws import Draws, Stream
 from smoothctl.plugins import registry
 from smoothctl.prediction import Prediction, predict
+from smoothctl.rules import Certificate
 
 
 class SmoothedClassifier(nn.Module):

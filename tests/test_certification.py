@@ -13,9 +13,9 @@ from scipy import stats
 from smoothctl import UsageError, certify
 from smoothctl.api import ABSTAIN
 from smoothctl.bounds import clopper_pearson_lower
-from smoothctl.certification import Certificate, cohen
 from smoothctl.draws import Stream
 from smoothctl.plugins import registry
+from smoothctl.rules import Certificate, binary_bound, cohen
 from smoothctl.sampling import Request
 from tests.models import Constant, OutsideBox, Threshold, grey_images
 
@@ -90,7 +90,7 @@ def reusing(n: int, alpha: float) -> Generator[Request, np.ndarray, Certificate]
     votes = yield Request(Stream.ESTIMATE, n)
     top = int(votes.argmax())
     p_lower = clopper_pearson_lower(votes[top], n, alpha)
-    return Certificate(top, top if p_lower >= 0.5 else ABSTAIN, p_lower, 0.0, n, votes, votes)
+    return Certificate(top, top if p_lower >= 0.5 else ABSTAIN, p_lower, 0.0, n, votes, votes, "")
 
 
 def certified_share(rule: str, alpha: float, count: int = 2000) -> float:
@@ -98,7 +98,8 @@ def certified_share(rule: str, alpha: float, count: int = 2000) -> float:
     from smoothctl.sampling import Sampler
 
     sampler: Sampler[Certificate] = Sampler(Threshold(), GAUSSIAN, 0.5, 0, torch.device("cpu"), 20_000)
-    rules = {"cohen": lambda: cohen(GAUSSIAN, 0.5, 100, 100, alpha), "reusing": lambda: reusing(100, alpha)}
+    bound = binary_bound(GAUSSIAN, 0.5, alpha)
+    rules = {"cohen": lambda index: cohen(100, 100, bound), "reusing": lambda index: reusing(100, alpha)}
     image = torch.full((1, 1, 1), 0.5)
     decided = sampler.run(((index, image) for index in range(count)), rules[rule])
     return float(np.mean([item.outcome.predict != ABSTAIN for item in decided]))

@@ -32,7 +32,7 @@ def looks(*requests: tuple[Stream, int]) -> Rule[list[Votes]]:
 def votes_by_index(run: Sampler[list[Votes]], images: dict[int, Tensor], *requests: tuple[Stream, int]) -> dict:
     return {
         item.index: [tuple(votes) for votes in item.outcome]
-        for item in run.run(images.items(), lambda: looks(*requests))
+        for item in run.run(images.items(), lambda index: looks(*requests))
     }
 
 
@@ -111,7 +111,7 @@ def test_model_in_train_mode_votes_as_in_eval_mode_and_keeps_its_buffers() -> No
 
 def test_logits_that_are_not_finite_stop_with_the_image_and_the_count() -> None:
     with pytest.raises(SmoothctlError, match=r"non-finite logits for idx 4 \(100 of 100 samples\)"):
-        list(sampler(NotANumber(), 100).run([(4, IMAGES[0])], lambda: looks((Stream.SELECT, 100))))
+        list(sampler(NotANumber(), 100).run([(4, IMAGES[0])], lambda index: looks((Stream.SELECT, 100))))
 
 
 class LittleMemory(Constant):
@@ -133,7 +133,7 @@ def test_memory_is_bounded_by_the_batch() -> None:
     sizes: list[int] = []
     run = sampler(Constant(), 128)
     run.on_batch = sizes.append
-    list(run.run(IMAGES.items(), lambda: looks((Stream.ESTIMATE, 1000))))
+    list(run.run(IMAGES.items(), lambda index: looks((Stream.ESTIMATE, 1000))))
     assert max(sizes) == 128
     assert sum(sizes) == 7000
     assert sizes.count(128) >= len(sizes) - 1  # images are packed: only the last batch is not full

@@ -18,8 +18,12 @@ def radius(p_lower: float, sigma: float) -> float:
     return sigma * float(ndtri(p_lower))
 
 
+def radius_pair(p_lower: float, runner_up: float, sigma: float) -> float:
+    """The radius of theorem 1 in full: sigma / 2 * (Phi^-1(p_lower) - Phi^-1(runner_up))."""
+    return sigma / 2 * float(ndtri(p_lower) - ndtri(runner_up))
+
+
 @hookimpl
 def register_noises() -> list[Noise]:
-    return [
-        Noise("gaussian", sample, radius, norm="l2", summary="N(0, sigma^2 I); certifies L2 radii (Cohen et al. 2019)")
-    ]
+    summary = "N(0, sigma^2 I); certifies L2 radii (Cohen et al. 2019)"
+    return [Noise("gaussian", sample, radius, norm="l2", radius_pair=radius_pair, summary=summary)]

@@ -28,12 +28,20 @@ Out = Annotated[
     options.option("--out", metavar="FILE.tsv", help="The log. [default: in the run, or beside the model file]"),
 ]
 SUBSET = ("dataset", "split", "start", "stop", "every", "max", "sigma", "noise", "n", "alpha", "seed")
+OWN = ("n0", "radii", "budget", "bound", "skip_misclassified")
 
 
 def command(
     model: Model = None,
     n0: Annotated[int, options.option("--n0", help="Noisy copies to select the class; at least 1.")] = 100,
-    n: Annotated[int, options.option("--n", help="Fresh noisy copies to estimate p_A; at least 1.")] = 100_000,
+    n: Annotated[
+        int | None,
+        options.option(
+            "--n",
+            help="Fresh noisy copies to estimate p_A; with --radii or --budget, the most that one image may use. "
+            "[default: 100000; 125000 with --radii]",
+        ),
+    ] = None,
     alpha: options.Alpha = 0.001,
     sigma: Annotated[
         float | None,
@@ -50,6 +58,28 @@ def command(
     stop: options.Stop = None,
     every: options.Every = 1,
     max: options.Max = None,
+    radii: Annotated[
+        str | None,
+        options.option(
+            "--radii",
+            metavar="R,R,...",
+            help="Ask only which of these radii are proved: the same guarantee with far fewer copies.",
+        ),
+    ] = None,
+    budget: Annotated[
+        str | None,
+        options.option("--budget", help="Choose n per image from a pilot: precise, balanced, fast or draft."),
+    ] = None,
+    bound: Annotated[
+        str, options.option("--bound", help="binary, or multi: bound the runner-up too, which can certify p_A < 1/2.")
+    ] = "binary",
+    skip_misclassified: Annotated[
+        bool,
+        options.option(
+            "--skip-misclassified",
+            help="For evaluation: stop after selection if the class is not the label, which no measure can notice.",
+        ),
+    ] = False,
     seed: options.Seed = 0,
     batch_size: options.BatchSize = 256,
     device: options.Device = "auto",
@@ -71,8 +101,9 @@ def command(
     from smoothctl.report.sources import default_log
     from smoothctl.report.summary import show_log
 
-    settings = validated(CertifySettings, options.given(values, (*SUBSET, "n0")))
-    settings.check_n()
+    values["radii"] = options.numbers(radii, "--radii")
+    settings = validated(CertifySettings, options.given(values, (*SUBSET, *OWN)))
+    settings.check()
     check_batch_size(batch_size)
     chosen = choose_model(model)
     path = out or default_log(chosen, NAME)
@@ -114,7 +145,7 @@ def show_plan(job: Job, path: Path, batch_size: int, as_json: bool) -> None:
     if as_json:
         document = {
             "log": str(path), "settings": job.identity(), "indices": list(job.indices),
-            "forward_passes": job.copies * len(job.indices), "estimated_seconds": seconds,
+            "forward_passes": job.settings.most_copies * len(job.indices), "estimated_seconds": seconds,
         }  # fmt: skip
         console.result(json_format.dumps(document, indent=2))
         return

@@ -76,6 +76,16 @@ def pairs(texts: Iterable[str], flag: str) -> dict[str, str]:
     return read
 
 
+def numbers(text: str | None, flag: str) -> tuple[float, ...] | None:
+    """Read ``0,0.25,0.5``; raises UsageError for anything but numbers."""
+    if text is None:
+        return None
+    try:
+        return tuple(float(part) for part in text.replace(",", " ").split())
+    except ValueError:
+        raise UsageError(f"{flag} {text}: write numbers such as 0,0.25,0.5") from None
+
+
 def show_settings(settings: Mapping[str, Any]) -> list[str]:
     """Settings as lines, for a dry run."""
     width = max(map(len, settings))

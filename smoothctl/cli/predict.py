@@ -63,7 +63,7 @@ def command(
     from smoothctl.config import PredictSettings, validated
 
     settings = validated(PredictSettings, options.given(values, SUBSET))
-    settings.check_n()
+    settings.check()
     check_batch_size(batch_size)
     chosen = choose_model(model)
     from smoothctl import jobs
