@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from smoothctl.api import Noise
 from smoothctl.config import CertifySettings, validated
 from smoothctl.errors import UsageError
+from smoothctl.inference import plain
 from smoothctl.pilot import PRICES
 from smoothctl.plugins import registry
 from smoothctl.rules import (
@@ -123,4 +124,4 @@ def tensor_sampler(
     if device is None:
         first = next(iter(model.parameters()), None)
         device = first.device if first is not None else torch.device("cpu")
-    return Sampler(model.to(device), noise, sigma, seed, torch.device(device), batch_size)
+    return Sampler(plain(model.to(device)), noise, sigma, seed, torch.device(device), batch_size)

@@ -23,6 +23,8 @@ Index = Annotated[int, Field(ge=0)]
 Seed = Annotated[int, Field(ge=0, lt=2**64)]
 Probability = Annotated[float, Field(gt=0, lt=1)]
 Radius = Annotated[float, Field(ge=0)]
+Precision = Literal["fp32", "tf32", "bf16", "fp16"]
+Backend = Literal["auto", "eager", "compile", "onnxruntime"]
 Budget = Literal["precise", "balanced", "fast", "draft"]
 
 DEFAULT_N = 100_000
@@ -60,11 +62,18 @@ class SubsetSettings(Settings):
         return chosen
 
 
-class CertifySettings(SubsetSettings):
-    """What decides a certificate, apart from the model and the images."""
+class SmoothingSettings(SubsetSettings):
+    """Which noise, and how the base classifier is evaluated; None is what the model file says."""
 
     sigma: Positive | None = None
     noise: str | None = None
+    precision: Precision = "fp32"
+    backend: Backend = "auto"
+
+
+class CertifySettings(SmoothingSettings):
+    """What decides a certificate, apart from the model and the images."""
+
     n0: Count = 100
     n: Count | None = None
     alpha: Probability = 0.001
@@ -110,11 +119,9 @@ class CertifySettings(SubsetSettings):
             raise UsageError("--radii must rise, without repetition")
 
 
-class PredictSettings(SubsetSettings):
+class PredictSettings(SmoothingSettings):
     """What decides a prediction, apart from the model and the images."""
 
-    sigma: Positive | None = None
-    noise: str | None = None
     n: Count = 1000
     alpha: Probability = 0.001
     seed: Seed = 0

@@ -53,11 +53,14 @@ Advance = Callable[..., None]
 
 
 @contextmanager
-def progress(what: str, total: int) -> Iterator[Advance]:
+def progress(what: str, total: int, quiet: bool = False) -> Iterator[Advance]:
     """Show progress on stderr: a bar with an ETA on a terminal, a line now and then elsewhere.
 
-    Yields ``advance(steps=1, text="")``.
+    Yields ``advance(steps=1, text="")``; ``quiet`` shows nothing.
     """
+    if quiet:
+        yield lambda *_: None
+        return
     with _bar(what, total) if sys.stderr.isatty() else _lines(what, total) as advance:
         yield advance
 

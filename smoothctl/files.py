@@ -17,6 +17,7 @@ from smoothctl.checkpoint import load_model
 from smoothctl.config import PredictSettings
 from smoothctl.data import to_pixels
 from smoothctl.errors import UsageError
+from smoothctl.inference import automatic_batch_size
 from smoothctl.jobs import warn_mismatch
 from smoothctl.prediction import predict
 
@@ -43,7 +44,7 @@ class FilePrediction:
 
 
 def predict_files(
-    model_path: Path, paths: Sequence[Path], settings: PredictSettings, device: torch.device, batch_size: int
+    model_path: Path, paths: Sequence[Path], settings: PredictSettings, device: torch.device, batch_size: int | None
 ) -> list[FilePrediction]:
     """Predict each file; its noise belongs to its pixels, so that neither name nor order matters.
 
@@ -58,7 +59,8 @@ def predict_files(
     outcomes = [
         predict(
             model.classifier, x[None], sigma=sigma, n=settings.n, alpha=settings.alpha, noise=noise,
-            seed=settings.seed, batch_size=batch_size, device=device, indices=[pixel_key(x)],
+            seed=settings.seed, batch_size=batch_size or automatic_batch_size(info.input_shape, device),
+            device=device, indices=[pixel_key(x)],
         )[0]
         for x in images
     ]  # fmt: skip

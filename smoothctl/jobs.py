@@ -1,10 +1,10 @@
-"""Certification and prediction of a dataset's images: the plan, and the work that fills a log."""
+"""Jobs: a dataset's images to be certified or predicted under a model, checked and planned."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,20 +12,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from smoothctl import console, records
-from smoothctl.api import ABSTAIN, Dataset, Event, LabelledImages, Noise
+from smoothctl import console
+from smoothctl.api import Dataset, LabelledImages, Noise
 from smoothctl.certification import rule_maker
 from smoothctl.checkpoint import Model, check_classes, load_model
 from smoothctl.config import CertifySettings, PredictSettings
-from smoothctl.data import fingerprint, image_id, open_split, to_pixels
-from smoothctl.errors import SmoothctlError, UsageError
+from smoothctl.data import fingerprint, open_split, to_pixels
+from smoothctl.errors import UsageError
+from smoothctl.inference import Classifier, automatic_batch_size, make_ready
 from smoothctl.plugins import Registered, provenance, registry
-from smoothctl.prediction import Prediction, majority
-from smoothctl.records import Writer, format_votes
-from smoothctl.rules import Certificate
+from smoothctl.prediction import majority
 from smoothctl.runtime import versions
-from smoothctl.sampling import Decided, Rule, Sampler
+from smoothctl.sampling import Rule, Sampler
 
+# From so many forward passes on, exporting the network to a faster runtime pays.
+WORTH_EXPORTING = 100_000
 READ_ERRORS = (OSError, SyntaxError, ValueError, EOFError)
 
 
@@ -42,6 +43,8 @@ class Job:
     settings: CertifySettings | PredictSettings
     device: torch.device
     sources: tuple[Registered, ...]
+    classifier: Classifier
+    batch_size: int
 
     def identity(self) -> dict[str, Any]:
         """Everything that decides the rows of the log, and so must agree to go on with one."""
@@ -54,7 +57,7 @@ class Job:
             "noise": self.noise.name,
             "norm": self.noise.norm,
             "rule": self.settings.rule,
-            "precision": "fp32",
+            "backend": self.classifier.backend,
             "device": self.device.type,
             "model": self.model.sha256,
         }
@@ -87,11 +90,11 @@ class Job:
     def _at_most(self) -> str:
         return "" if self.settings.rule in ("cohen", "majority") else "at most "
 
-    def estimate(self, batch_size: int) -> float:
+    def estimate(self) -> float:
         """Seconds that the whole job may take, from a few real batches."""
-        sampler: Sampler[Any] = self.sampler(batch_size)
+        sampler: Sampler[Any] = self.sampler()
         x = next(image for _, image in self.readable(self.indices, lambda *_: None))
-        trial = max(batch_size, 100)
+        trial = max(self.batch_size, 100)
         seconds = math.inf
         for _ in range(2):
             start = time.perf_counter()
@@ -99,10 +102,18 @@ class Job:
             seconds = min(seconds, time.perf_counter() - start)
         return seconds / trial * self.settings.most_copies * len(self.indices)
 
-    def sampler(self, batch_size: int, on_batch: Any = lambda copies: None) -> Sampler[Any]:
-        return Sampler(
-            self.model.classifier, self.noise, self.sigma, self.settings.seed, self.device, batch_size, on_batch
-        )
+    def sampler(self, on_batch: Callable[[int], None] = lambda copies: None) -> Sampler[Any]:
+        """A sampler for this job's model and noise."""
+        seed = self.settings.seed
+        return Sampler(self.classifier, self.noise, self.sigma, seed, self.device, self.batch_size, on_batch)
+
+    def rule(self) -> Callable[[int], Rule[Any]]:
+        """The stopping rule, by an image's index."""
+        settings = self.settings
+        if isinstance(settings, CertifySettings):
+            make = rule_maker(settings, self.noise, self.sigma)
+            return lambda index: make(int(self.images[index][1]))
+        return lambda index: majority(settings.n, settings.alpha)
 
     def readable(self, indices: Any, on_failure: Any) -> Iterator[tuple[int, Tensor]]:
         """The images that can be read; ``on_failure(index, reason)`` is told of the others."""
@@ -132,6 +143,7 @@ def prepare(
     data: Path | None,
     device: torch.device,
     download: bool = False,
+    batch_size: int | None = None,
 ) -> Job:
     """Load and check everything that a job needs, before any sampling.
 
@@ -146,10 +158,15 @@ def prepare(
     sigma = settings.sigma if settings.sigma is not None else model.info.sigma
     warn_mismatch(model, sigma, noise.name)
     images = open_split(dataset.value, settings.split or default_split(dataset.value), data, download)
-    return Job(
-        model, dataset.value, images, settings.indices(len(images)), noise.value, sigma, settings, device,
-        (dataset, noise, plugins.find("architecture", model.info.arch)),
-    )  # fmt: skip
+    indices = settings.indices(len(images))
+    shape = model.info.input_shape
+    size = batch_size or automatic_batch_size(shape, device)
+    backend = settings.backend
+    if backend == "auto" and settings.most_copies * len(indices) < WORTH_EXPORTING:
+        backend = "eager"
+    classifier = make_ready(model.classifier, shape, device, size, settings.precision, backend)
+    sources = (dataset, noise, plugins.find("architecture", model.info.arch))
+    return Job(model, dataset.value, images, indices, noise.value, sigma, settings, device, sources, classifier, size)
 
 
 def warn_mismatch(model: Model, sigma: float, noise: str) -> None:
@@ -158,97 +175,3 @@ def warn_mismatch(model: Model, sigma: float, noise: str) -> None:
         console.warn(f"the model was trained for sigma {model.info.sigma:g}, here sigma is {sigma:g}")
     if noise != model.info.noise:
         console.warn(f"the model was trained under {model.info.noise} noise, here it is {noise}")
-
-
-def run(job: Job, path: Path, batch_size: int, overwrite: bool = False) -> records.Log:
-    """Decide every image that is not on record in the log yet; return the whole log.
-
-    Raises UsageError if the log was made with other settings.
-    """
-    certifying = isinstance(job.settings, CertifySettings)
-    columns = records.CERTIFY_COLUMNS if certifying else records.PREDICT_COLUMNS
-    what = "certify" if certifying else "predict"
-    with records.open_log(path, columns, job.identity(), job.about(), len(job.indices), overwrite) as log:
-        todo = [index for index in job.indices if index not in log.done]
-        if not todo:
-            console.note(f"{path} is finished ({len(job.indices)} images with the same settings); nothing to do")
-            return records.read_log(path)
-        if log.done:
-            console.note(f"going on with {path}: {len(log.done)} of {len(job.indices)} images are on record")
-        _fill(job, log, todo, what, batch_size)
-    return records.read_log(path)
-
-
-def _fill(job: Job, log: Writer, todo: list[int], what: str, batch_size: int) -> None:
-    plugins = registry()
-    plugins.notify(Event(f"{what}.start", log.path, job.identity()))
-    failures: list[int] = []
-
-    def failed(index: int, reason: str) -> None:
-        failures.append(index)
-        console.warn(f"image {index}: {reason}")
-        log.append(**_failed_cells(index, reason))
-
-    with console.progress(what, len(todo) * job.settings.most_copies) as advance:
-        done = 0
-        sampler = job.sampler(batch_size, lambda copies: advance(copies, f"{done}/{len(todo)} images"))
-        for decided in sampler.run(job.readable(todo, failed), _rule_by_index(job)):
-            cells = _cells(job, decided)
-            log.append(**cells)
-            done += 1
-            plugins.notify(Event(f"{what}.image", log.path, cells))
-    plugins.notify(Event(f"{what}.end", log.path, {"decided": done, "failed": len(failures)}))
-
-
-def _rule_by_index(job: Job) -> Callable[[int], Rule[Any]]:
-    settings = job.settings
-    if isinstance(settings, CertifySettings):
-        make = rule_maker(settings, job.noise, job.sigma)
-        return lambda index: make(int(job.images[index][1]))
-    return lambda index: majority(settings.n, settings.alpha)
-
-
-def _cells(job: Job, decided: Decided[Any]) -> Mapping[str, Any]:
-    outcome: Certificate | Prediction = decided.outcome
-    label = int(job.images[decided.index][1])
-    cells = {
-        "idx": decided.index,
-        "label": label,
-        "predict": outcome.predict,
-        "correct": int(outcome.predict == label),
-        "time": f"{decided.seconds:.4f}",
-        "top": outcome.top,
-        "n": outcome.n,
-        "votes": format_votes(outcome.votes),
-        "image": image_id(job.images, decided.index),
-        "status": "ok",
-    }
-    if isinstance(outcome, Certificate):
-        return {
-            **cells,
-            "radius": outcome.radius,
-            "p_lower": outcome.p_lower,
-            "selection": format_votes(outcome.selection),
-            "verdict": outcome.verdict,
-        }
-    return {**cells, "p_value": outcome.p_value}
-
-
-def _failed_cells(index: int, reason: str) -> Mapping[str, Any]:
-    """A failed image counts as wrong for whoever reads the field's own columns; ``status`` says why."""
-    nothing = dict.fromkeys(("votes", "selection", "image", "verdict"), "")
-    numbers = dict.fromkeys(("time", "radius", "p_lower", "p_value"), 0.0)
-    return {
-        "idx": index, "label": -1, "predict": ABSTAIN, "correct": 0, "top": -1, "n": 0,
-        **nothing, **numbers, "status": reason,
-    }  # fmt: skip
-
-
-def require_no_failures(log: records.Log) -> None:
-    """Raise SmoothctlError if images of a log failed."""
-    failed = [row for row in log.rows if row.failed]
-    if failed:
-        raise SmoothctlError(
-            f"{len(failed)} of {len(log.rows)} images failed, the first is idx {failed[0].idx} ({failed[0].status}); "
-            "the others are on record, and the same command tries the failed ones again"
-        )

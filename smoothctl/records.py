@@ -16,6 +16,7 @@ from typing import Any, Literal
 from smoothctl import outputs
 from smoothctl.api import ABSTAIN
 from smoothctl.errors import SmoothctlError, UsageError
+from smoothctl.sharing import Shard
 
 CERTIFY_COLUMNS = (
     *("idx", "label", "predict", "radius", "correct", "time"),
@@ -67,12 +68,17 @@ class Log:
         return self.planned is not None and len(self.rows) < self.planned
 
 
+def part_path(log: Path, rank: int) -> Path:
+    """Where a worker other than the first appends; it is taken into the log in the end."""
+    return log.with_name(f"{log.name}.worker{rank}")
+
+
 def settings_path(log: Path) -> Path:
     """Where the settings of a log lie."""
     return log.with_suffix(".json")
 
 
-def read_log(path: Path) -> Log:
+def read_log(path: Path, allow_empty: bool = False) -> Log:
     """Read a log by the names of its columns; a last line that was cut short is left out.
 
     Raises SmoothctlError, naming the line, for a file that is not such a log or has no rows.
@@ -93,7 +99,7 @@ def read_log(path: Path) -> Log:
     rows = tuple(_parse(path, number, header, line) for number, line in enumerate(lines[1:], start=2) if line)
     sidecar = settings_path(path)
     about = outputs.read_json(sidecar) if sidecar.exists() else {}
-    if not rows:
+    if not rows and not allow_empty:
         raise SmoothctlError(f"{path}: no rows, only a header")
     notices = [f"the last line was cut short and is left out: {cut!r}"] if cut else []
     repeated = len(rows) - len({row.idx for row in rows})
@@ -168,6 +174,26 @@ class Writer:
     path: Path
     columns: tuple[str, ...]
     done: frozenset[int]
+
+    def on_record(self) -> set[int]:
+        """The indices that the log holds now."""
+        lines, _ = _complete_lines(self.path.read_text(encoding="utf-8"))
+        return {_index(line) for line in lines[1:]}
+
+    def absorb(self) -> frozenset[int]:
+        """Take in, and then remove, what other workers left in part files; return its indices."""
+        taken: set[int] = set()
+        for part in sorted(self.path.parent.glob(f"{self.path.name}.worker*")):
+            with outputs.exclusive(part):
+                lines, _ = _complete_lines(part.read_text(encoding="utf-8"))
+                fresh = [line for line in lines if _index(line) not in self.done]
+                with self.path.open("a", encoding="utf-8", newline="") as handle:
+                    handle.writelines(f"{line}\n" for line in fresh)
+                    handle.flush()
+                    os.fsync(handle.fileno())
+                part.unlink()
+            taken |= {_index(line) for line in fresh}
+        return frozenset(taken)
 
     def append(self, **cells: Any) -> None:
         """Put one image on disk; it is there when this returns."""
@@ -244,3 +270,50 @@ def _index(line: str) -> int:
 def _write_lines(path: Path, lines: Sequence[str]) -> None:
     text = "".join(f"{line}\n" for line in lines)
     outputs.replace_file(path, lambda temporary: temporary.write_text(text, encoding="utf-8", newline=""))
+
+
+def require_complete(log: Log) -> None:
+    """Raise SmoothctlError if images of a log failed or are missing."""
+    failed = [row for row in log.rows if row.failed]
+    if failed:
+        raise SmoothctlError(
+            f"{len(failed)} of {len(log.rows)} images failed, the first is idx {failed[0].idx} ({failed[0].status}); "
+            "the others are on record, and the same command tries the failed ones again"
+        )
+    if log.incomplete:
+        raise SmoothctlError(f"{log.path} has {len(log.rows)} of {log.planned} images; the same command does the rest")
+
+
+def share_path(log: Path, share: Shard) -> Path:
+    """Where one share of a job writes its log."""
+    return log.with_name(f"{log.stem}.share-{share.index}-of-{share.count}{log.suffix}")
+
+
+def merge_shares(path: Path, overwrite: bool = False) -> Log:
+    """Join the logs of all shares of a job into what one process would have written.
+
+    Raises UsageError if there are none, if they have other settings or other rows for an image, or if
+    the log is there already. Images that no share holds leave the log incomplete.
+    """
+    parts = sorted(path.parent.glob(f"{path.stem}.share-*-of-*{path.suffix}"))
+    if not parts:
+        raise UsageError(f"there are no shares of {path} ({path.stem}.share-1-of-2{path.suffix} and so on)")
+    if path.exists() and not overwrite:
+        raise UsageError(f"{path} is there already; --overwrite replaces it, or choose another --out")
+    about = [outputs.read_json(settings_path(part)) for part in parts]
+    for part, other in zip(parts, about, strict=True):
+        outputs.require_same(about[0]["settings"], other["settings"], part, "--out")
+    lines: dict[int, str] = {}
+    header = ""
+    for part in parts:
+        (header, *rows), _ = _complete_lines(part.read_text(encoding="utf-8"))
+        for row in rows:
+            if lines.setdefault(_index(row), row) != row:
+                raise UsageError(f"{part} has another row for idx {_index(row)} than the shares before it")
+    whole = about[0]["about"].pop("whole")
+    about[0]["about"].pop("shard")
+    with outputs.exclusive(path):
+        path.unlink(missing_ok=True)
+        outputs.write_json(settings_path(path), {**about[0], "planned": whole})
+        _write_lines(path, [header, *(lines[index] for index in sorted(lines))])
+    return read_log(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +21,8 @@ def choose_device(name: str) -> torch.device:
     """
     if name == "auto":
         if torch.cuda.is_available():
-            return torch.device("cuda")
+            # Under torchrun each worker has a device of its own.
+            return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
     try:
         device = torch.device(name)
@@ -37,20 +39,20 @@ def choose_device(name: str) -> torch.device:
 
 
 @contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Inference as certificates need it: eval mode, no gradients, full float32.
+def evaluating(model: nn.Module, tf32: bool = False) -> Iterator[None]:
+    """Inference as certificates need it: eval mode, no gradients, full float32 unless ``tf32``.
 
     Each submodule's mode is put back afterwards; parameters and buffers are not touched.
     """
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
-    tf32 = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = False
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = tf32
     try:
-        with torch.inference_mode(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+        with torch.inference_mode(), torch.backends.cudnn.flags(enabled=True, allow_tf32=tf32):
             yield
     finally:
-        torch.backends.cuda.matmul.allow_tf32 = tf32
+        torch.backends.cuda.matmul.allow_tf32 = before
         for module, mode in modes:
             module.training = mode
 

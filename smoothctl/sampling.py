@@ -14,19 +14,20 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from smoothctl import console
 from smoothctl.api import Noise
 from smoothctl.draws import Draws, Stream
 from smoothctl.errors import SmoothctlError
-from smoothctl.runtime import evaluating
+from smoothctl.inference import Classifier
 
 BLOCK = 100
 
@@ -63,7 +64,7 @@ class _Task(Generic[Outcome]):
     request: Request
     votes: dict[Stream, Votes] = field(default_factory=dict)
     drawn: dict[Stream, int] = field(default_factory=dict)
-    block: tuple[Stream, int, Tensor] | None = None
+    kept: tuple[Stream, int, Tensor] | None = None
     seconds: float = 0.0
 
     @property
@@ -74,22 +75,44 @@ class _Task(Generic[Outcome]):
     def missing(self) -> int:
         return self.request.total - self.position
 
+    def cuts(self, size: int) -> Iterator[_Cut[Outcome]]:
+        """The parts of blocks that hold the next ``size`` copies."""
+        position, end = self.position, self.position + size
+        while position < end:
+            block, start = divmod(position, BLOCK)
+            stop = min(BLOCK, start + end - position)
+            yield _Cut(self, block, start, stop)
+            position += stop - start
+
+
+@dataclass(frozen=True)
+class _Cut(Generic[Outcome]):
+    """Copies ``start`` to ``stop`` of a block of a task's stream."""
+
+    task: _Task[Outcome]
+    block: int
+    start: int
+    stop: int
+
 
 @dataclass
 class Sampler(Generic[Outcome]):
-    """Runs one rule per image over a base classifier from [0,1] pixels to logits [B,K].
+    """Runs one rule per image over a base classifier.
 
     ``batch_size`` bounds the memory; it is halved, once and for all, when the device runs out.
     ``on_batch`` is told the number of copies of each batch that was evaluated.
     """
 
-    model: nn.Module
+    classifier: Classifier
     noise: Noise
     sigma: float
     seed: int
     device: torch.device
     batch_size: int
     on_batch: Callable[[int], None] = lambda copies: None
+
+    def __post_init__(self) -> None:
+        self._threads = ThreadPoolExecutor(torch.get_num_threads() if self.device.type == "cpu" else 1)
 
     def run(
         self, images: Iterable[tuple[int, Tensor]], rule: Callable[[int], Rule[Outcome]]
@@ -102,11 +125,11 @@ class Sampler(Generic[Outcome]):
         active: deque[_Task[Outcome]] = deque()
         while True:
             start = time.perf_counter()
-            pieces, batch = self._fill(active, waiting, rule)
+            pieces = self._fill(active, waiting, rule)
             if not pieces:
                 return
-            with evaluating(self.model):
-                counts = self._count(batch, pieces)
+            batch = self._noisy(pieces)
+            counts = self._count(batch, pieces)
             share = (time.perf_counter() - start) / len(batch)
             for (task, size), votes in zip(pieces, counts, strict=True):
                 task.seconds += share * size
@@ -119,41 +142,45 @@ class Sampler(Generic[Outcome]):
         active: deque[_Task[Outcome]],
         waiting: Iterator[tuple[int, Tensor]],
         rule: Callable[[int], Rule[Outcome]],
-    ) -> tuple[list[tuple[_Task[Outcome], int]], Tensor]:
-        """Take copies from the images under way, oldest first, then from new ones."""
+    ) -> list[tuple[_Task[Outcome], int]]:
+        """Share the next batch out: to the images under way, oldest first, then to new ones."""
         pieces: list[tuple[_Task[Outcome], int]] = []
-        parts: list[Tensor] = []
         room = self.batch_size
-        for task in list(active):
+        for task in active:
             if room:
-                room -= self._take(task, room, pieces, parts)
+                pieces.append((task, min(room, task.missing)))
+                room -= pieces[-1][1]
         while room and (following := next(waiting, None)) is not None:
             index, x = following
             started = rule(index)
             task = _Task(index, x.to(self.device), started, next(started))
             active.append(task)
-            room -= self._take(task, room, pieces, parts)
-        return pieces, torch.cat(parts) if parts else torch.empty(0)
+            pieces.append((task, min(room, task.missing)))
+            room -= pieces[-1][1]
+        return pieces
 
-    def _take(self, task: _Task[Outcome], room: int, pieces: list, parts: list) -> int:
-        size = min(room, task.missing)
-        position, end = task.position, task.position + size
-        while position < end:
-            number, offset = divmod(position, BLOCK)
-            stop = min(BLOCK, offset + end - position)
-            parts.append(task.x + self._block(task, number)[offset:stop])
-            position += stop - offset
-        pieces.append((task, size))
-        return size
+    def _noisy(self, pieces: list[tuple[_Task[Outcome], int]]) -> Tensor:
+        """The copies of a batch: each image plus its next noise, never clipped."""
+        slices = [cut for task, size in pieces for cut in task.cuts(size)]
+        # Blocks are independent, so a CPU draws them side by side; NumPy lets other threads run.
+        blocks = list(self._threads.map(lambda cut: self._block(cut.task, cut.block), slices))
+        batch = torch.empty(sum(size for _, size in pieces), *pieces[0][0].x.shape, device=self.device)
+        at = 0
+        for cut, block in zip(slices, blocks, strict=True):
+            end = at + cut.stop - cut.start
+            torch.add(cut.task.x, block[cut.start : cut.stop], out=batch[at:end])
+            at = end
+        for cut, block in zip(slices, blocks, strict=True):
+            cut.task.kept = (cut.task.request.stream, cut.block, block)
+        return batch
 
     def _block(self, task: _Task[Outcome], number: int) -> Tensor:
         """The noise of one block [BLOCK,C,H,W]; always drawn whole, so that its use cannot change it."""
         stream = task.request.stream
-        if task.block is None or task.block[:2] != (stream, number):
-            draws = Draws(self.seed, task.index, stream, number, device=self.device)
-            noise = self.noise.sample((BLOCK, *task.x.shape), self.sigma, draws)
-            task.block = (stream, number, noise)
-        return task.block[2]
+        if task.kept is not None and task.kept[:2] == (stream, number):
+            return task.kept[2]
+        draws = Draws(self.seed, task.index, stream, number, device=self.device)
+        return self.noise.sample((BLOCK, *task.x.shape), self.sigma, draws)
 
     def _count(self, batch: Tensor, pieces: list[tuple[_Task[Outcome], int]]) -> Votes:
         """Votes per piece and class, int64 [pieces,K], counted on the device."""
@@ -175,7 +202,8 @@ class Sampler(Generic[Outcome]):
     def _logits(self, batch: Tensor) -> Tensor:
         while True:
             try:
-                return torch.cat([self.model(part) for part in batch.split(self.batch_size)])
+                parts = [self.classifier.logits(part) for part in batch.split(self.batch_size)]
+                return parts[0] if len(parts) == 1 else torch.cat(parts)
             except torch.OutOfMemoryError:
                 if self.batch_size == 1:
                     raise SmoothctlError("the device has not enough memory for a single image") from None

@@ -14,6 +14,7 @@ from smoothctl import UsageError, certify
 from smoothctl.api import ABSTAIN
 from smoothctl.bounds import clopper_pearson_lower
 from smoothctl.draws import Stream
+from smoothctl.inference import plain
 from smoothctl.plugins import registry
 from smoothctl.rules import Certificate, binary_bound, cohen
 from smoothctl.sampling import Request
@@ -97,7 +98,7 @@ def certified_share(rule: str, alpha: float, count: int = 2000) -> float:
     """Share of images at p_A = 1/2 exactly, where every certificate is wrong."""
     from smoothctl.sampling import Sampler
 
-    sampler: Sampler[Certificate] = Sampler(Threshold(), GAUSSIAN, 0.5, 0, torch.device("cpu"), 20_000)
+    sampler: Sampler[Certificate] = Sampler(plain(Threshold()), GAUSSIAN, 0.5, 0, torch.device("cpu"), 20_000)
     bound = binary_bound(GAUSSIAN, 0.5, alpha)
     rules = {"cohen": lambda index: cohen(100, 100, bound), "reusing": lambda index: reusing(100, alpha)}
     image = torch.full((1, 1, 1), 0.5)

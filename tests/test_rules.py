@@ -18,6 +18,7 @@ from smoothctl.bounds import clopper_pearson_lower
 from smoothctl.certification import rule_maker
 from smoothctl.config import PILOT_EXTENSION, Budget, CertifySettings
 from smoothctl.draws import Stream
+from smoothctl.inference import plain
 from smoothctl.pilot import NEARLY_UNANIMOUS, PRICES, choose_n
 from smoothctl.plugins import registry
 from smoothctl.rules import Certificate, binary_bound, multi_bound
@@ -163,7 +164,7 @@ def test_rules_are_wrong_no_more_often_than_alpha_end_to_end(values: dict) -> No
     """The true radius is .1, a hair below a radius asked for; simulated at a large alpha."""
     alpha, count = 0.05, 2000
     rule = rule_maker(CertifySettings(alpha=alpha, **values), GAUSSIAN, 0.5)
-    sampler: Sampler[Certificate] = Sampler(Threshold(), GAUSSIAN, 0.5, 0, torch.device("cpu"), 50_000)
+    sampler: Sampler[Certificate] = Sampler(plain(Threshold()), GAUSSIAN, 0.5, 0, torch.device("cpu"), 50_000)
     assert wrong_share(sampler, rule, 0.1, count) <= alpha + 3 * np.sqrt(alpha / count)
 
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from smoothctl.draws import Stream
 from smoothctl.errors import SmoothctlError
+from smoothctl.inference import plain
 from smoothctl.plugins import registry
 from smoothctl.sampling import BLOCK, Request, Rule, Sampler, Votes
 from tests.models import BatchDependent, Constant, NotANumber, OutsideBox, Threshold, grey_images
@@ -18,7 +19,7 @@ from tests.models import BatchDependent, Constant, NotANumber, OutsideBox, Thres
 
 def sampler(model: nn.Module, batch_size: int, seed: int = 0, sigma: float = 0.5) -> Sampler[list[Votes]]:
     noise = registry().find("noise", "gaussian").value
-    return Sampler(model, noise, sigma, seed, torch.device("cpu"), batch_size)
+    return Sampler(plain(model), noise, sigma, seed, torch.device("cpu"), batch_size)
 
 
 def looks(*requests: tuple[Stream, int]) -> Rule[list[Votes]]:

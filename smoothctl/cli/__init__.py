@@ -53,7 +53,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
-    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+    words = sys.argv[1:] if arguments is None else arguments
+    # torchrun on Python 3.11 takes `--n` for an option of its own unless `--` stands before our words.
+    sys.exit(run(words[1:] if words[:1] == ["--"] else words))
 
 
 def run(arguments: list[str]) -> int:

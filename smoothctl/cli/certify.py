@@ -13,6 +13,7 @@ from smoothctl.cli import options
 
 if TYPE_CHECKING:
     from smoothctl.jobs import Job
+    from smoothctl.sharing import Shard
 
 NAME = "certify"
 EXAMPLES = (
@@ -27,7 +28,10 @@ Out = Annotated[
     Path | None,
     options.option("--out", metavar="FILE.tsv", help="The log. [default: in the run, or beside the model file]"),
 ]
-SUBSET = ("dataset", "split", "start", "stop", "every", "max", "sigma", "noise", "n", "alpha", "seed")
+SHARED = (
+    *("dataset", "split", "start", "stop", "every", "max"),
+    *("sigma", "noise", "n", "alpha", "seed", "precision", "backend"),
+)
 OWN = ("n0", "radii", "budget", "bound", "skip_misclassified")
 
 
@@ -81,8 +85,21 @@ def command(
         ),
     ] = False,
     seed: options.Seed = 0,
-    batch_size: options.BatchSize = 256,
+    batch_size: options.BatchSize = None,
     device: options.Device = "auto",
+    precision: options.Precision = "fp32",
+    backend: options.Backend = "auto",
+    shard: Annotated[
+        str | None,
+        options.option(
+            "--shard",
+            metavar="I/K",
+            help="Do the I-th of K shares (or slurm: the share of this task of a Slurm array), into a log of its own.",
+        ),
+    ] = None,
+    merge: Annotated[
+        bool, options.option("--merge", help="Join the logs of all shares into one, without computing anything.")
+    ] = False,
     out: Out = None,
     overwrite: options.Overwrite = False,
     dry_run: options.DryRun = False,
@@ -95,36 +112,71 @@ def command(
     smoothed classifier (not the base classifier), in the norm of the noise (L2 for gaussian), in
     units of pixels in [0,1], subject to floating-point arithmetic. Every finished image is on
     disk at once; the same command goes on with a log that was cut short.
+
+    `--radii` and `--budget` are stopping rules with the same guarantee that need far fewer copies:
+    the first asks only which of these radii are proved (enough for a table of certified accuracy),
+    the second chooses n per image (for ACR). `torchrun --nproc-per-node N -m smoothctl --
+    certify ...` shares the images out.
     """
     values = dict(locals())
     from smoothctl.config import CertifySettings, validated
+    from smoothctl.records import merge_shares, require_complete, share_path
     from smoothctl.report.sources import default_log
     from smoothctl.report.summary import show_log
+    from smoothctl.sharing import read_shard
 
     values["radii"] = options.numbers(radii, "--radii")
-    settings = validated(CertifySettings, options.given(values, (*SUBSET, *OWN)))
+    settings = validated(CertifySettings, options.given(values, (*SHARED, *OWN)))
     settings.check()
     check_batch_size(batch_size)
     chosen = choose_model(model)
     path = out or default_log(chosen, NAME)
+    if merge:
+        merged = merge_shares(path, overwrite)
+        show_log(merged, json)
+        require_complete(merged)
+        return
+    share = None if shard is None else read_shard(shard)
+    if share is not None:
+        path = share_path(path, share)
     from smoothctl import jobs
     from smoothctl.runtime import choose_device
 
-    job = jobs.prepare(chosen, settings, data=data, device=choose_device(device), download=download)
-    console.note(f"{chosen} at sigma {job.sigma:g} on {job.device}: {job.plan()}; into {path}")
+    job = jobs.prepare(
+        chosen, settings, data=data, device=choose_device(device), download=download, batch_size=batch_size
+    )
+    work_on(job, chosen, path, dry_run=dry_run, overwrite=overwrite, json=json, shard=share)
+
+
+def work_on(
+    job: Job, model: Path, path: Path, *, dry_run: bool, overwrite: bool, json: bool, shard: Shard | None = None
+) -> None:
+    """Say the plan, then do it, or only say what it would cost; show the log in the end."""
+    from smoothctl.records import require_complete
+    from smoothctl.report.summary import show_log
+    from smoothctl.work import run
+
+    what = f"share {shard} of " if shard else ""
+    backend = f"{job.classifier.backend}, {job.classifier.precision}"
+    console.note(f"{model} at sigma {job.sigma:g} on {job.device} ({backend}): {what}{job.plan()}; into {path}")
     if dry_run:
-        show_plan(job, path, batch_size, json)
+        show_plan(job, path, json)
         return
-    log = jobs.run(job, path, batch_size, overwrite)
+    log = run(job, path, overwrite, shard)
+    if log is None:
+        return
+    if not log.rows:
+        console.note(f"{path}: share {shard} holds no image")
+        return
     show_log(log, json)
-    jobs.require_no_failures(log)
+    require_complete(log)
 
 
-def check_batch_size(batch_size: int) -> None:
+def check_batch_size(batch_size: int | None) -> None:
     """Raise UsageError for a batch of no images."""
     from smoothctl.errors import UsageError
 
-    if batch_size < 1:
+    if batch_size is not None and batch_size < 1:
         raise UsageError(f"--batch-size: must be at least 1 (got {batch_size})")
 
 
@@ -139,9 +191,9 @@ def choose_model(model: Path | None) -> Path:
     return newest
 
 
-def show_plan(job: Job, path: Path, batch_size: int, as_json: bool) -> None:
+def show_plan(job: Job, path: Path, as_json: bool) -> None:
     """Print what would be done, and how long it may take."""
-    seconds = job.estimate(batch_size)
+    seconds = job.estimate()
     if as_json:
         document = {
             "log": str(path), "settings": job.identity(), "indices": list(job.indices),

@@ -48,7 +48,19 @@ Sigma = Annotated[
 NoiseName = Annotated[str | None, option("--noise", help="Noise; `smoothctl plugins` lists them.")]
 Seed = Annotated[int, option("--seed", help="Seed of all randomness.")]
 Device = Annotated[str, option("--device", help="auto, cpu, cuda, cuda:INDEX or mps.")]
-BatchSize = Annotated[int, option("--batch-size", help="Noisy images per forward pass; changes no result.")]
+BatchSize = Annotated[
+    int | None,
+    option("--batch-size", help="Noisy images a forward pass; changes no result. [default: by the device]"),
+]
+Precision = Annotated[str, option("--precision", help="fp32, tf32, bf16 or fp16; logs record it.")]
+Backend = Annotated[
+    str,
+    option(
+        "--backend",
+        help="auto, eager, compile or onnxruntime; auto takes ONNX Runtime for large jobs on a CPU if it is installed "
+        "and agrees with PyTorch.",
+    ),
+]
 Alpha = Annotated[float, option("--alpha", help="Probability of being wrong, per image; between 0 and 1.")]
 Split = Annotated[str | None, option("--split", help="Split of the dataset. [default: test]")]
 Start = Annotated[int, option("--start", help="Index of the first image.")]

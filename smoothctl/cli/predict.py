@@ -10,10 +10,11 @@ import typer
 
 from smoothctl import console
 from smoothctl.cli import options
-from smoothctl.cli.certify import SUBSET, Out, check_batch_size, choose_model, show_plan
+from smoothctl.cli.certify import SHARED, Out, check_batch_size, choose_model, work_on
 
 if TYPE_CHECKING:
     from smoothctl.files import FilePrediction
+    from smoothctl.jobs import Job
 
 NAME = "predict"
 EXAMPLES = (
@@ -45,8 +46,10 @@ def command(
     every: options.Every = 1,
     max: options.Max = None,
     seed: options.Seed = 0,
-    batch_size: options.BatchSize = 256,
+    batch_size: options.BatchSize = None,
     device: options.Device = "auto",
+    precision: options.Precision = "fp32",
+    backend: options.Backend = "auto",
     out: Out = None,
     overwrite: options.Overwrite = False,
     dry_run: options.DryRun = False,
@@ -62,13 +65,12 @@ def command(
     values = dict(locals())
     from smoothctl.config import PredictSettings, validated
 
-    settings = validated(PredictSettings, options.given(values, SUBSET))
+    settings = validated(PredictSettings, options.given(values, SHARED))
     settings.check()
     check_batch_size(batch_size)
     chosen = choose_model(model)
     from smoothctl import jobs
     from smoothctl.report.sources import default_log
-    from smoothctl.report.summary import show_log
     from smoothctl.runtime import choose_device
 
     if images:
@@ -77,14 +79,24 @@ def command(
         show_files(predict_files(chosen, images, settings, choose_device(device), batch_size), json)
         return
     path = out or default_log(chosen, NAME)
-    job = jobs.prepare(chosen, settings, data=data, device=choose_device(device), download=download)
-    console.note(f"{chosen} at sigma {job.sigma:g} on {job.device}: {job.plan()}; into {path}")
-    if dry_run:
-        show_plan(job, path, batch_size, json)
-        return
-    log = jobs.run(job, path, batch_size, overwrite)
-    show_log(log, json)
-    jobs.require_no_failures(log)
+    job = jobs.prepare(
+        chosen, settings, data=data, device=choose_device(device), download=download, batch_size=batch_size
+    )
+    warn_other_function(job, default_log(chosen, "certify"))
+    work_on(job, chosen, path, dry_run=dry_run, overwrite=overwrite, json=json)
+
+
+def warn_other_function(job: Job, certified: Path) -> None:
+    """Warn if the model was certified in another precision or backend: strictly, that is another function."""
+    from smoothctl.outputs import read_json
+    from smoothctl.records import settings_path
+
+    sidecar = settings_path(certified)
+    there = read_json(sidecar)["settings"] if sidecar.exists() else {}
+    for key in ("precision", "backend"):
+        here = getattr(job.classifier, key)
+        if there.get(key, here) != here:
+            console.warn(f"{certified} was certified with {key} {there[key]}, this predicts with {here}")
 
 
 def show_files(predictions: list[FilePrediction], as_json: bool) -> None:

@@ -1,0 +1,122 @@
+"""Several processes on one log: shares by hand, torchrun, and a worker that dies."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from smoothctl.errors import UsageError
+from smoothctl.sharing import Shard, read_shard
+from tests.cli.conftest import Typed, finish, start
+from tests.cli.test_certify import determined
+
+RULES = ["--n 300", "--radii 0.1,0.3 --n 2000", "--budget draft --n 2000"]
+
+
+@pytest.mark.parametrize(("count", "length"), [(3, 10), (3, 2), (1, 5)])
+def test_shares_hold_every_image_exactly_once(count: int, length: int) -> None:
+    held = [index for place in range(1, count + 1) for index in Shard(place, count).of(range(length))]
+    assert sorted(held) == list(range(length))
+
+
+def test_shares_are_read_from_text_and_from_slurm() -> None:
+    assert read_shard("2/3") == Shard(2, 3)
+    slurm = {"SLURM_ARRAY_TASK_ID": "11", "SLURM_ARRAY_TASK_MIN": "10", "SLURM_ARRAY_TASK_COUNT": "4"}
+    assert read_shard("slurm", slurm) == Shard(2, 4)
+    for wrong in ("0/3", "4/3", "1", "a/b", "slurm"):
+        with pytest.raises(UsageError):
+            read_shard(wrong, {})
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_shares_merge_into_what_one_process_writes(typed: Typed, run_copy: Path, workplace: Path, rule: str) -> None:
+    line = f"certify {run_copy} --every 40 {rule}"
+    typed(f"{line} --out whole.tsv")
+    for place in (1, 2, 3):
+        assert typed(f"{line} --out joined.tsv --shard {place}/3").code == 0
+    assert typed(f"{line} --out joined.tsv --merge").code == 0
+    assert determined(workplace / "joined.tsv") == determined(workplace / "whole.tsv")
+    again = typed(f"{line} --out joined.tsv")
+    assert "is finished" in again.err
+    assert again.code == 0
+
+
+def test_an_empty_share_is_a_header_and_no_failure(typed: Typed, run_copy: Path, workplace: Path) -> None:
+    done = typed(f"certify {run_copy} --max 2 --n 100 --out a.tsv --shard 3/3")
+    assert done.code == 0
+    assert (workplace / "a.share-3-of-3.tsv").read_text().count("\n") == 1
+
+
+def test_a_missing_share_leaves_the_log_incomplete(typed: Typed, run_copy: Path, workplace: Path) -> None:
+    typed(f"certify {run_copy} --max 4 --n 100 --out a.tsv --shard 1/2")
+    done = typed(f"certify {run_copy} --out a.tsv --merge")
+    assert done.code == 1
+    assert "2 of 4 images" in done.err
+    assert typed(f"certify {run_copy} --max 4 --n 100 --out a.tsv").code == 0  # the same command does the rest
+    assert len(determined(workplace / "a.tsv")) == 4
+
+
+def test_shares_of_other_settings_do_not_merge(typed: Typed, run_copy: Path, workplace: Path) -> None:
+    typed(f"certify {run_copy} --max 4 --n 100 --out a.tsv --shard 1/2")
+    typed(f"certify {run_copy} --max 4 --n 200 --out a.tsv --shard 2/2")
+    refused = typed(f"certify {run_copy} --out a.tsv --merge")
+    assert refused.code == 2
+    assert "n 100 in file, 200 requested" in refused.err
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.mark.parametrize("rule", RULES[:2])
+def test_torchrun_merges_into_what_one_process_writes(typed: Typed, run_copy: Path, workplace: Path, rule: str) -> None:
+    line = f"certify {run_copy} --every 20 --backend eager {rule}"
+    typed(f"{line} --out whole.tsv")
+    launch = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", str(free_port())]
+    done = subprocess.run(
+        [sys.executable, *launch, "-m", "smoothctl", "--", *line.split(), "--out", "shared.tsv"],
+        cwd=workplace, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert determined(workplace / "shared.tsv") == determined(workplace / "whole.tsv")
+    assert not list(workplace.glob("*worker*"))
+    assert done.stdout.count("log: shared.tsv") == 1
+
+
+def test_when_a_worker_dies_the_others_do_its_images(typed: Typed, run_copy: Path, workplace: Path) -> None:
+    line = f"certify {run_copy} --every 15 --n 20000 --backend eager --out a.tsv"
+    shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2"}
+    first = start(line, workplace, RANK="0", **shared)
+    second = start(line, workplace, RANK="1", **shared)
+    part = workplace / "a.tsv.worker1"
+    while not part.exists() or not part.read_text():
+        assert first.poll() is None
+        time.sleep(0.05)
+    second.send_signal(signal.SIGKILL)
+    second.communicate()
+    done = finish(first)
+    assert done.code == 0
+    assert "worker 1 died" in done.err
+    assert "that workers left unfinished" in done.err
+    typed(line.replace("a.tsv", "whole.tsv"))
+    assert determined(workplace / "a.tsv") == determined(workplace / "whole.tsv")
+
+
+def test_workers_stop_when_the_first_refuses(run_copy: Path, workplace: Path) -> None:
+    shutil.copy(run_copy / "model.pt", workplace / "a.tsv")  # no log of ours
+    line = f"certify {run_copy} --n 100 --max 4 --out a.tsv"
+    shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2"}
+    workers = [start(line, workplace, RANK=str(rank), **shared) for rank in (0, 1)]
+    codes = [finish(worker).code for worker in workers]
+    assert codes[0] == 2
+    assert codes[1] != 0
