@@ -7,9 +7,10 @@ generator state and gives the weights that an uninterrupted run would have given
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from smoothctl.rundir import RunDirectory
 from smoothctl.runtime import evaluating, versions
 
 EVALUATION_BATCH = 256
+ESTIMATION_STEPS = 3
 
 
 @dataclass(frozen=True)
@@ -98,15 +100,9 @@ class Trainer:
             group["lr"] = rate
         self.model.train()
         start = time.perf_counter()
-        order = Draws(settings.seed, epoch, Stream.TRAIN_ORDER).permutation(len(self.data.train))
         totals: dict[str, Tensor] = {}
-        for step, (x, y, index) in enumerate(
-            self.reader.read(chunks(order, settings.batch_size), _mix(settings.seed, epoch))
-        ):
-            loss, parts = self.objective(self._batch(x, y, index, epoch, step))
-            self.optimizer.zero_grad(set_to_none=True)
-            loss.backward()
-            self.optimizer.step()
+        for step, (x, y, index) in enumerate(self._batches(epoch)):
+            loss, parts = self._step(self._batch(x, y, index, epoch, step))
             for name, value in {"loss": loss, **parts}.items():
                 totals[name] = totals.get(name, torch.zeros((), device=self.device)) + value.detach() * len(x)
             advance(1, f"epoch {epoch + 1}/{settings.epochs}")
@@ -124,6 +120,33 @@ class Trainer:
             "heldout_accuracy": self._heldout_accuracy(epoch),
             "seconds": seconds,
         }
+
+    def _batches(self, epoch: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        settings = self.settings
+        order = Draws(settings.seed, epoch, Stream.TRAIN_ORDER).permutation(len(self.data.train))
+        return self.reader.read(chunks(order, settings.batch_size), _mix(settings.seed, epoch))
+
+    def _step(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+        loss, parts = self.objective(batch)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        self.optimizer.step()
+        return loss, parts
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Optimiser steps; the last batch of an epoch may be smaller."""
+        return math.ceil(len(self.data.train) / self.settings.batch_size)
+
+    def estimate(self) -> float:
+        """Seconds that all epochs may take, from a few real steps, after which the model is of no use."""
+        self.model.train()
+        seconds = []
+        for step, batch in enumerate(itertools.islice(self._batches(0), ESTIMATION_STEPS)):
+            start = time.perf_counter()
+            self._step(self._batch(*batch, 0, step))
+            seconds.append(time.perf_counter() - start)
+        return min(seconds) * self.steps_per_epoch * self.settings.epochs
 
     def _batch(self, x: Tensor, y: Tensor, index: Tensor, epoch: int, step: int) -> Batch:
         settings = self.settings
@@ -244,8 +267,8 @@ def _train(run: RunDirectory, trainer: Trainer) -> list[dict[str, Any]]:
         console.note(f"going on with {run.path} after epoch {len(history)} of {settings.epochs}")
         _save(run, trainer, history)
     plugins.notify(Event("train.start", run.path, settings.model_dump(mode="json")))
-    steps = math.ceil(len(trainer.data.train) / settings.batch_size)
-    with console.progress("train", (settings.epochs - len(history)) * steps) as advance:
+    steps = (settings.epochs - len(history)) * trainer.steps_per_epoch
+    with console.progress("train", steps) as advance:
         for epoch in range(len(history), settings.epochs):
             history.append(trainer.run_epoch(epoch, advance))
             _save(run, trainer, history)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -64,3 +66,11 @@ def test_every_module_of_the_engine_stands_in_the_architecture_page() -> None:
 def test_nothing_that_is_committed_names_a_place_of_one_machine() -> None:
     for page in PAGES:
         assert not re.search(r"/(home|root|work|tmp)/", page.read_text()), page
+
+
+def test_the_command_line_page_is_current() -> None:
+    made = subprocess.run(
+        [sys.executable, "-c", "import generate_cli; print(generate_cli.page(), end='')"],
+        cwd=ROOT / "docs", capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert (ROOT / "docs" / "cli.md").read_text() == made.stdout, "run: python docs/generate_cli.py"

@@ -12,7 +12,7 @@ from smoothctl.cli import options
 if TYPE_CHECKING:
     from smoothctl.checkpoint import Model
     from smoothctl.config import TrainSettings
-    from smoothctl.train import TrainingData
+    from smoothctl.train import Trainer
 
 MethodOptions = Annotated[
     list[str] | None,
@@ -61,7 +61,7 @@ def run_training(
     from smoothctl.models import canonical_arch
     from smoothctl.plugins import registry
     from smoothctl.runtime import choose_device
-    from smoothctl.train import TrainingData, check_teacher, train
+    from smoothctl.train import Trainer, TrainingData, check_teacher, train
 
     plugins = registry()
     method = plugins.find("method", method_name).value
@@ -98,7 +98,7 @@ def run_training(
     if recipe.source:
         console.note(f"recipe: {recipe.source}; flags override it (--dry-run shows every setting)")
     if values["dry_run"]:
-        _show_plan(settings, data, out, values["json"])
+        _show_plan(Trainer(settings, data, device, teacher), out, values["json"])
         return
     history = train(
         settings, data, out, device=device, teacher=teacher, workers=values["workers"], overwrite=values["overwrite"],
@@ -112,20 +112,21 @@ def default_out(settings: TrainSettings) -> Path:
     return Path("runs") / f"{settings.dataset}-{settings.method}-{settings.arch.replace('/', '-')}-{settings.sigma:g}"
 
 
-def _show_plan(settings: TrainSettings, data: TrainingData, out: Path, as_json: bool) -> None:
-    count = len(data.train)
-    plan = {"images": count, "steps_per_epoch": -(-count // settings.batch_size), "epochs": settings.epochs}
+def _show_plan(trainer: Trainer, out: Path, as_json: bool) -> None:
+    settings, count = trainer.settings, len(trainer.data.train)
+    seconds = trainer.estimate()
     if as_json:
-        console.result(
-            json.dumps({"out": str(out), "settings": settings.model_dump(mode="json"), "plan": plan}, indent=2)
-        )
+        plan = {"images": count, "steps_per_epoch": trainer.steps_per_epoch, "estimated_seconds": seconds}
+        document = {"out": str(out), "settings": settings.model_dump(mode="json"), "plan": plan}
+        console.result(json.dumps(document, indent=2))
         return
     rates = sorted({settings.learning_rate(epoch) for epoch in range(settings.epochs)}, reverse=True)
     lines = [
         f"settings (nothing is written; the run would go into {out}):",
         *options.show_settings(settings.model_dump()),
-        f"plan: {count:,} images, {plan['steps_per_epoch']:,} steps an epoch, {settings.epochs} epochs, "
+        f"plan: {count:,} images, {trainer.steps_per_epoch:,} steps an epoch, {settings.epochs} epochs, "
         f"learning rates {', '.join(f'{rate:g}' for rate in rates)}",
+        f"estimate: about {console.duration(seconds)} on {trainer.device}",
     ]
     console.result("\n".join(lines))
 

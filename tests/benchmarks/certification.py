@@ -104,9 +104,8 @@ def rules(arguments: argparse.Namespace) -> None:
     size = automatic_batch_size(info.input_shape, CPU)
     ready = make_ready(model.classifier, info.input_shape, CPU, size, backend="auto")
     labels = np.array([images[index][1] for index in indices])
-    print(
-        f"{arguments.model}: {info.arch} on {info.dataset}, sigma {info.sigma:g}, {len(indices)} images, {ready.backend}"
-    )
+    print(f"{arguments.model}: {info.arch} on {info.dataset}, sigma {info.sigma:g}, {len(indices)} images")
+    print(f"backend {ready.backend}")
     x = pixels(images, indices[0])
     per_copy = least_seconds(lambda: classic_votes(model.classifier, x, info.sigma, 3000), 3) / 3000
     classic = per_copy * 100_100
@@ -122,7 +121,8 @@ def rules(arguments: argparse.Namespace) -> None:
     reference: np.ndarray | None = None
     for name, values in runs.items():
         start = time.perf_counter()
-        certificates, evaluations = certified(ready, CertifySettings(**values), info.sigma, images, indices, size)  # type: ignore[arg-type]
+        chosen = CertifySettings(**values)  # type: ignore[arg-type]
+        certificates, evaluations = certified(ready, chosen, info.sigma, images, indices, size)
         seconds = (time.perf_counter() - start) / len(indices)
         pairs = zip(certificates, labels, strict=True)
         proved = np.array([item.radius if item.predict == label else -1 for item, label in pairs])
