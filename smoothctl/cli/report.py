@@ -91,7 +91,8 @@ def command(
         options.option(
             "--plot",
             metavar="KIND[=FILE]",
-            help="Draw curve, envelope, ecdf, samples, alpha, bounds or learning to a .png, .svg or .pdf file. Repeatable.",
+            help="Draw curve, envelope, ecdf, samples, alpha, bounds or learning to a .png, .svg or .pdf file. "
+            "Repeatable.",
         ),
     ] = None,
     out: Annotated[
@@ -137,7 +138,7 @@ def command(
     changes = _changes(what_if or ())
     drawings = _drawings(plot or ())
     as_json = json or format is Format.json
-    parts = _parts(show or (), everything=out is not None or format is Format.html)
+    parts = _parts(show or ())
     frames, problems = sources.read_logs(sources.find_logs(paths or [Path("runs")]))
     report = assembling.assemble(
         frames,
@@ -146,7 +147,7 @@ def command(
         what_if=changes,
         against=against or (),
         rho=rho,
-        full=as_json or intervals or len(parts) > 1,
+        full=as_json or intervals or len(parts) > 1 or out is not None or format is Format.html,
     )
     for line in (*report.said, *problems):
         console.warn(line)
@@ -169,13 +170,15 @@ def _print(
     report: Report, format: Format, as_json: bool, parts: set[str], intervals: bool, problems: list[str]
 ) -> None:
     from smoothctl.report import assemble as assembling
-    from smoothctl.report import document, page
+    from smoothctl.report import document
 
     if as_json:
         content = assembling.as_document(report, problems, parts)
         console.result(json_format.dumps(content, indent=2, allow_nan=False))
         return
     if format is Format.html:
+        from smoothctl.report import page
+
         console.result(page.render(report, "pictures are left out on stdout; --out DIR has them"))
         return
     found = assembling.choose_tables(report, parts, intervals)
@@ -214,9 +217,9 @@ def _require(report: Report, tests: list[Any]) -> None:
         raise GateFailed(f"--require is not met: {'; '.join(unmet)}")
 
 
-def _parts(show: Any, everything: bool) -> set[str]:
+def _parts(show: Any) -> set[str]:
     chosen = {str(part) for part in show}
-    if everything or "all" in chosen:
+    if "all" in chosen:
         chosen |= {str(part) for part in Part}
     return (chosen | {"certified"}) - {"all"}
 

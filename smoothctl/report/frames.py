@@ -68,6 +68,11 @@ class Frame:
         return tuple(parse_votes(text) for text in self.votes_text)
 
     @property
+    def title(self) -> str:
+        """The name, with what was done to the log."""
+        return f"{self.name} ({self.note})" if self.note else self.name
+
+    @property
     def incomplete(self) -> bool:
         return self.planned is not None and len(self) < self.planned
 

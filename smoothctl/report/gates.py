@@ -33,8 +33,8 @@ def parse(text: str) -> Gate:
     found = SYNTAX.match(text)
     if found is None or (found[2] is None) != (found[1] not in ("acc", "lcb")):
         raise UsageError(
-            f"--require {text}: write acc@RADIUS, lcb@RADIUS, acr, abstain or clean, then >=, <=, > or <, then a number, "
-            "as in acc@0.5>=0.6"
+            f"--require {text}: write acc@RADIUS, lcb@RADIUS, acr, abstain or clean, then >=, <=, > or <, then a "
+            "number, as in acc@0.5>=0.6"
         )
     try:
         radius, limit = float(found[2]) if found[2] else None, float(found[4])

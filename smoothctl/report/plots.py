@@ -25,6 +25,7 @@ STYLES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (6, 2, 1.5, 2)), (0, (1.5, 1.5)
 GREY = "#6E6E6E"
 SIZE = (6.4, 4.0)
 MANY_SERIES = 12
+LEGEND_WIDTH = 62
 SAMPLE_SIZES = (100, 1_000, 10_000, 100_000, 1_000_000)
 CONFIDENCES = (0.0001, 0.001, 0.01, 0.05)
 
@@ -62,10 +63,15 @@ def _style(place: int) -> dict[str, Any]:
     }
 
 
-def _legend(axes: Axes, count: int) -> None:
-    axes.legend(
-        fontsize=9.5 if count <= 6 else 8, frameon=True, framealpha=0.85, edgecolor="none",
-        handlelength=3.2, loc="upper right",
+def _legend(axes: Axes) -> None:
+    """Name the series above the plot, where they cover none of it; as many abreast as fit."""
+    handles, labels = axes.get_legend_handles_labels()
+    longest = max(map(len, labels))
+    figure = axes.get_figure()
+    assert isinstance(figure, Figure)
+    figure.legend(
+        handles, labels, loc="outside upper left", ncols=max(1, min(4, LEGEND_WIDTH // (longest + 7))),
+        fontsize=9.5 if longest < 60 else 8, frameon=False, handlelength=3.0, columnspacing=1.6, borderaxespad=0.2,
     )  # fmt: skip
 
 
@@ -89,10 +95,6 @@ def _draw_curve(axes: Axes, proved: Floats, label: str, place: int, **style: Any
     axes.plot(radii, accuracy, drawstyle="steps-post", label=label, **{**_style(place), **style})
 
 
-def _label(frame: Frame) -> str:
-    return f"{frame.name} ({frame.note})" if frame.note else frame.name
-
-
 def _few(frames: Sequence[Frame]) -> Sequence[Frame]:
     if len(frames) > MANY_SERIES:
         raise SmoothctlError(f"a plot of {len(frames)} logs cannot be read; name at most {MANY_SERIES} of them")
@@ -104,9 +106,9 @@ def curve(report: Report) -> Figure:
     figure, axes = _accuracy_axes(report)
     frames = _few(report.frames)
     for place, frame in enumerate(frames):
-        _draw_curve(axes, frame.proved, _label(frame), place)
+        _draw_curve(axes, frame.proved, frame.title, place)
     axes.set_xlim(left=0)
-    _legend(axes, len(frames))
+    _legend(axes)
     return figure
 
 
@@ -119,11 +121,11 @@ def envelope(report: Report) -> Figure:
     grid = np.unique(np.concatenate([[0.0], *(frame.proved[frame.proved >= 0] for frame in frames)]))
     best = np.max([metrics.certified_accuracy(frame, grid.tolist()) for frame in frames], axis=0)
     for place, frame in enumerate(frames):
-        _draw_curve(axes, frame.proved, _label(frame), place, linewidth=1.4)
+        _draw_curve(axes, frame.proved, frame.title, place, linewidth=1.4)
     # The height just below a radius holds back to the radius before it.
     axes.plot(grid, best, drawstyle="steps-pre", color=GREY, linewidth=6, alpha=0.35, label="best of all", zorder=1)
     axes.set_xlim(left=0)
-    _legend(axes, len(frames) + 1)
+    _legend(axes)
     return figure
 
 
@@ -136,13 +138,13 @@ def ecdf(report: Report) -> Figure:
     for place, frame in enumerate(frames):
         shares = metrics.label_probabilities(frame)
         assert shares is not None
-        axes.ecdf(shares, label=_label(frame), **_style(place))
+        axes.ecdf(shares, label=frame.title, **_style(place))
     axes.axvline(0.5, color=GREY, linewidth=1)
     axes.annotate("1/2", (0.5, 0.97), xytext=(4, 0), textcoords="offset points", color=GREY, fontsize=9, va="top")
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axes.set_xlim(0, 1)
     axes.set_ylim(0, 1)
-    axes.legend(fontsize=9.5, frameon=True, framealpha=0.85, edgecolor="none", handlelength=3.2, loc="upper left")
+    _legend(axes)
     return figure
 
 
@@ -160,7 +162,7 @@ def _variants(report: Report, what: str, variants: Sequence[tuple[str, Callable[
         _draw_curve(axes, change(frame).proved, label, place)
     axes.set_xlim(left=0)
     axes.set_title(_title(report, frame), fontsize=10.5, loc="left")
-    _legend(axes, len(variants))
+    _legend(axes)
     return figure
 
 
@@ -178,7 +180,8 @@ def samples(report: Report) -> Figure:
     def at(n: int) -> Callable[[Frame], Frame]:
         return lambda each: each if n == now else whatif.apply(each, "n", str(n))
 
-    chosen = [n for n in SAMPLE_SIZES if n < now][-3:] + [now] + [n for n in SAMPLE_SIZES if n > now][:1]
+    smaller, larger = [n for n in SAMPLE_SIZES if n < now], [n for n in SAMPLE_SIZES if n > now]
+    chosen = [*smaller[-3:], now, *larger[:1]]
     kinds = {True: " (projected)", False: ""}
     return _variants(report, "samples", [(f"n={n:,}{kinds[n > now]}", at(n)) for n in chosen])
 
@@ -228,7 +231,7 @@ def learning(report: Report) -> Figure:
     for axes in (upper, lower):
         axes.grid(alpha=0.35, linewidth=0.6)
         axes.spines[["top", "right"]].set_visible(False)
-    upper.legend(fontsize=9, frameon=True, framealpha=0.85, edgecolor="none", handlelength=3.2, loc="best")
+    _legend(upper)
     return figure
 
 

@@ -64,7 +64,7 @@ def named(frames: Sequence[Frame]) -> list[Frame]:
     base = Path(os.path.commonpath([path.parent for path in usual])) if usual else Path()
     short = [path.relative_to(base).as_posix().removesuffix(".tsv") for path in usual]
     return [
-        replace(frame, name=f"{name} ({frame.kind})" if short.count(name) > 1 else name)
+        replace(frame, name=f"{name} ({frame.kind})" if short.count(name) > 1 and frame.kind == "predict" else name)
         for name, frame in zip(short, frames, strict=True)
     ]
 

@@ -73,6 +73,11 @@ class Summary:
     seconds: float | None
     evaluations: float | None
 
+    @property
+    def title(self) -> str:
+        """The name, with what was done to the log."""
+        return f"{self.name} ({self.note})" if self.note else self.name
+
 
 def summarise(frame: Frame, radii: Sequence[float], rho: float = RHO, full: bool = True) -> Summary:
     """Compute the figures of a log; ``full`` adds what takes time: the bootstrap, votes and classes."""

@@ -58,7 +58,6 @@ def _with_interval(cell: Cell, pair: tuple[float, float], scale: float, digits: 
 
 def _settings(summary: Summary) -> list[Cell]:
     """Name, sigma, n, alpha, number of images and subset; ``~`` marks what was inferred from the radii."""
-    name = f"{summary.name} ({summary.note})" if summary.note else summary.name
     shown = []
     for key in ("sigma", "n", "alpha"):
         value = summary.settings.get(key)
@@ -66,7 +65,7 @@ def _settings(summary: Summary) -> list[Cell]:
         shown.append(Cell("?" if value is None else f"{mark}{value:.6g}"))
     whole = summary.planned in (None, summary.images)
     count = f"{summary.images}" if whole else f"INCOMPLETE {summary.images}/{summary.planned}"
-    return [Cell(name), *shown, Cell(count), Cell(summary.subset)]
+    return [Cell(summary.title), *shown, Cell(count), Cell(summary.subset)]
 
 
 def predicted(summaries: Sequence[Summary]) -> Table:
@@ -83,7 +82,7 @@ def measures(summaries: Sequence[Summary]) -> Table:
     """What one log tells besides certified accuracy."""
     rows = [
         [
-            Cell(summary.name), percent(summary.accuracy), percent(summary.smoothed_accuracy),
+            Cell(summary.title), percent(summary.accuracy), percent(summary.smoothed_accuracy),
             percent(summary.abstained), radius(summary.acr), _pair(summary.acr_interval),
             radius(summary.acr_of_constant),
             _plain(summary.label_probability["q0.50"] if summary.label_probability else None, 4),
@@ -121,7 +120,7 @@ def lower_bounds(summaries: Sequence[Summary], radii: Sequence[float], rho: floa
             ("exact", summary.lower_binomial),
         )
         rows += [
-            [Cell(summary.name), Cell(what), *map(percent, shares)] for what, shares in lines if shares is not None
+            [Cell(summary.title), Cell(what), *map(percent, shares)] for what, shares in lines if shares is not None
         ]
     note = (
         f"Certified accuracy on these images that holds with probability {1 - rho:g} over the noise, if the noise is "
@@ -143,7 +142,7 @@ def classes(summary: Summary, radii: Sequence[float]) -> Table:
     ]  # fmt: skip
     shown = radii if summary.kind == "certify" else ()
     columns = ["class", "images", *map(radius_name, shown), "ACR", "abstain"]
-    return Table(f"By class: {summary.name} (%)", columns, rows)
+    return Table(f"By class: {summary.title} (%)", columns, rows)
 
 
 def envelope(title: str, points: Sequence[EnvelopePoint]) -> Table:
@@ -166,7 +165,8 @@ def comparisons(compared: Sequence[Comparison], radii: Sequence[float]) -> Table
         rows.append([Cell(name), Cell(f"{each.images}"), Cell(each.subset), *cells, acr])
     note = (
         "difference [95 % interval] p-value, on shared images: points of certified accuracy (McNemar's exact test, "
-        "Agresti and Min's interval) and ACR (paired t-test, bootstrap). Many tests: expect one in twenty below 0.05 by chance."
+        "Agresti and Min's interval) and ACR (paired t-test, bootstrap). Of many tests, one in twenty falls below "
+        "0.05 by chance."
     )
     columns = ["second - first", "images", "idx", *map(radius_name, radii), "ACR"]
     return Table("Paired differences", columns, rows, texts=(0, 2), note=note)

@@ -34,7 +34,7 @@ def test_another_alpha_is_what_certify_would_have_said(rows, alpha):
 
 
 def test_without_votes_counts_come_from_the_radii():
-    full = _frame([(1000, 0), (990, 1), (700, 2), (400, 0)])
+    full = _frame([(1000, 0), (990, 1), (700, 2), (520, 0)])
     bare = radius_frame(full.radius.tolist(), full.predict.tolist(), full.label.tolist(), settings=dict(full.settings))
     assert whatif.counts(bare)[0].tolist() == [1000, 990, 700, -1]
     assert whatif.at_alpha(bare, 0.01).radius[:3] == pytest.approx(whatif.at_alpha(full, 0.01).radius[:3], abs=1e-9)
@@ -100,7 +100,7 @@ def test_older_bounds_are_below_cohens_and_equal_a_scalar_search(p):
 
 
 def test_a_bound_as_what_if_keeps_what_abstained():
-    frame = _frame([(1000, 0), (700, 1), (400, 2)])
+    frame = _frame([(1000, 0), (700, 1), (520, 2)])
     old = whatif.apply(frame, "bound", "lecuyer2019")
     assert old.predict.tolist() == frame.predict.tolist()
     assert (old.radius[:2] < frame.radius[:2]).all()
