@@ -225,12 +225,11 @@ def _parts(show: Any) -> set[str]:
 
 
 def _changes(texts: Any) -> list[tuple[str, str]]:
-    from smoothctl.errors import UsageError
+    from smoothctl.report import whatif
 
     changes = [next(iter(options.pairs([text], "--what-if").items())) for text in texts]
-    for kind, _ in changes:
-        if kind not in ("alpha", "n", "bound"):
-            raise UsageError(f"--what-if {kind}: choose alpha, n or bound")
+    for kind, value in changes:
+        whatif.check(kind, value)
     return changes
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from smoothctl.errors import SmoothctlError
+from smoothctl.errors import SmoothctlError, UsageError
 from smoothctl.report import comparison, document, metrics, published, sources, tables, whatif
 from smoothctl.report.frames import Frame
 from smoothctl.report.layout import Table
-from smoothctl.report.resolution import printing
+from smoothctl.report.resolution import printing, undecided
 from smoothctl.report.summary import RHO, Summary, summarise
 
 PARTS = ("certified", "measures", "bounds", "classes", "envelope", "compare")
@@ -83,13 +83,26 @@ def assemble(
     predicted = [frame for frame in frames if frame.kind == "predict"]
     certified = [frame for group in comparison.groups(certified).values() for frame in group]
     grid = tuple(radii) or metrics.default_radii(certified)
-    shown = [
-        each for frame in certified for each in (frame, *(whatif.apply(frame, kind, value) for kind, value in what_if))
-    ]
+    shown, impossible = _with_changes(certified, what_if)
+    said += impossible
     said += rule_cautions(certified, grid)
-    report = Report(tuple(shown), tuple(predicted), grid, (), tuple(noted), rho, tuple(against), full)
-    said += [line for summary in report.summaries if (line := _undecided(summary, report))]
+    said += [line for frame in certified if (line := _undecided(frame, grid))]
     return Report(tuple(shown), tuple(predicted), grid, tuple(said), tuple(noted), rho, tuple(against), full)
+
+
+def _with_changes(frames: Sequence[Frame], changes: Sequence[tuple[str, str]]) -> tuple[list[Frame], list[str]]:
+    """Each log and its what-ifs, and why there are none of some; raises UsageError if none is possible."""
+    shown, impossible = [], []
+    for frame in frames:
+        shown.append(frame)
+        for kind, value in changes:
+            try:
+                shown.append(whatif.apply(frame, kind, value))
+            except UsageError as error:
+                impossible.append(f"no what-if {kind}={value}: {error}")
+    if impossible and len(shown) == len(frames):
+        raise UsageError(impossible[0])
+    return shown, impossible
 
 
 def rule_cautions(frames: Sequence[Frame], radii: Sequence[float]) -> list[str]:
@@ -107,13 +120,12 @@ def rule_cautions(frames: Sequence[Frame], radii: Sequence[float]) -> list[str]:
     return found
 
 
-def _undecided(summary: Summary, report: Report) -> str | None:
-    places = [place for place, count in enumerate(summary.undecided) if count]
-    if not places:
+def _undecided(frame: Frame, radii: Sequence[float]) -> str | None:
+    counts = undecided(frame, radii)
+    if not any(counts):
         return None
-    frame = next(frame for frame in report.frames if frame.name == summary.name)
-    listed = ", ".join(f"{summary.undecided[place]} at r={report.radii[place]:g}" for place in places)
-    return f"{summary.name}: radii are printed with {printing(frame.radius)}, which leaves rows undecided: {listed}"
+    listed = ", ".join(f"{count} at r={radius:g}" for count, radius in zip(counts, radii, strict=True) if count)
+    return f"{frame.name}: radii are printed with {printing(frame.radius)}, which leaves rows undecided: {listed}"
 
 
 def choose_tables(report: Report, parts: Collection[str], intervals: bool = False) -> list[Table]:

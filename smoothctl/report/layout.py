@@ -82,7 +82,9 @@ class Table:
                 f"<td{self._side(at)}>{_marked(cell, '<strong>', '</strong>', escape)}</td>"
                 for at, cell in enumerate(row[1:], start=1)
             )
-            body.append(f'<tr><th scope="row">{_marked(row[0], "<strong>", "</strong>", escape)}</th>{cells}</tr>')
+            body.append(
+                f'<tr><th scope="row"><span>{_marked(row[0], "<strong>", "</strong>", escape)}</span></th>{cells}</tr>'
+            )
         note = f'<p class="note">{escape(self.note)}</p>' if self.note else ""
         return (
             f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(self.title)}"><table>'

@@ -98,11 +98,14 @@ def _lead(report: Report) -> str:
 
 
 def _cautions(report: Report) -> str:
-    lines = [*report.said, *report.noted]
-    if not lines:
-        return ""
-    listed = "".join(f"<li>{escape(line)}</li>" for line in lines)
-    return f'<div class="warn" role="note"><p>Before you compare</p><ul>{listed}</ul></div>'
+    """What to know before comparing: warnings at once, what was inferred when asked for."""
+    said = "".join(f"<li>{escape(line)}</li>" for line in report.said)
+    noted = "".join(f"<li>{escape(line)}</li>" for line in report.noted)
+    found = f'<div class="warn" role="note"><p>Before you compare</p><ul>{said}</ul></div>' if said else ""
+    if noted:
+        summary = f"What the radii of {len(report.noted)} logs without settings tell (marked ~ in tables)"
+        found += f"<details><summary>{summary}</summary><ul>{noted}</ul></details>"
+    return found
 
 
 def _results(report: Report) -> str:

@@ -44,10 +44,10 @@ def strips(frames: Sequence[Frame], data: Path | None, count: int = COUNT) -> li
 
     Raises SmoothctlError, saying why, where there are no pictures to show.
     """
+    chosen = _same_data(frames)
     from smoothctl.data import fingerprint, open_split, pixels
     from smoothctl.plugins import registry
 
-    chosen = _same_data(frames)
     settings = chosen[0].settings
     dataset = registry().find("dataset", str(settings["dataset"])).value
     images = open_split(dataset, str(settings["split"]), data, False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from smoothctl.report.comparison import Comparison, Difference, EnvelopePoint
 from smoothctl.report.layout import Cell, Table, best
@@ -39,7 +40,10 @@ def certified(summaries: Sequence[Summary], radii: Sequence[float], intervals: b
         acr = radius(summary.acr)
         if intervals and summary.acr_interval is not None:
             acr = _with_interval(acr, summary.acr_interval, 1, 3)
-        rows.append([*kept, *_settings(summary), *accuracies, acr, percent(summary.abstained)])
+        figures = [*accuracies, acr, percent(summary.abstained)]
+        # A what-if is no result, and does not compete for the best of a column.
+        shown = [replace(cell, value=None) for cell in figures] if summary.note else figures
+        rows.append([*kept, *_settings(summary), *shown])
     columns = [*group, *SETTINGS, *map(radius_name, radii), "ACR", "abstain"]
     first = len(group) + len(SETTINGS)
     return Table(

@@ -29,6 +29,7 @@ def apply(frame: Frame, kind: str, value: str) -> Frame:
 
     Raises UsageError for a value out of range, and for a log from which it cannot be known.
     """
+    check(kind, value)
     if kind == "bound":
         return with_bound(frame, value)
     number = _number(kind, value)
@@ -37,6 +38,16 @@ def apply(frame: Frame, kind: str, value: str) -> Frame:
     n = int(number)
     now = int(frame.n.max()) if (frame.n > 0).any() else int(frame.settings.get("n", 0))
     return projected(frame, n) if n > now else thinned(frame, n)
+
+
+def check(kind: str, value: str) -> None:
+    """Raise UsageError for a kind or value that no log can have."""
+    if kind not in KINDS:
+        raise UsageError(f"--what-if {kind}: choose {', '.join(KINDS)}")
+    if kind != "bound":
+        _number(kind, value)
+    elif value not in BOUNDS:
+        raise UsageError(f"--what-if bound={value}: choose {' or '.join(BOUNDS)}")
 
 
 def _number(kind: str, value: str) -> float:
@@ -107,8 +118,6 @@ def projected(frame: Frame, n: int) -> Frame:
 
 def with_bound(frame: Frame, name: str) -> Frame:
     """The radii that an older bound proves from the same lower bounds on p_A (Cohen et al. 2019, figure 8)."""
-    if name not in BOUNDS:
-        raise UsageError(f"--what-if bound={name}: choose {' or '.join(BOUNDS)}")
     p = lower_bounds(frame)
     sigma = frame.sigma
     assert sigma is not None
