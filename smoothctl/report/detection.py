@@ -54,30 +54,32 @@ def attainable(n: int, alpha: float) -> Floats:
 
 def try_fits(frame: Frame, sigma: float) -> list[Fit]:
     """Try the usual n and alpha against the radii of a log."""
-    shown = frame.radius[frame.radius > 0]
-    room = slack(shown, printing(frame.radius)) * (1 + 1e-9) + 1e-12 * shown
+    form = printing(frame.radius)
+    distinct, counts = np.unique(frame.radius[frame.radius > 0], return_counts=True)
+    room = slack(distinct, form) * (1 + 1e-9) + 1e-12 * distinct
     found = []
     for n, alpha in product(COPIES, ALPHAS):
         grid = sigma * attainable(n, alpha)
         if not len(grid):
             continue
-        place = np.searchsorted(grid, shown - room)
-        on_grid = (place < len(grid)) & (grid[np.minimum(place, len(grid) - 1)] <= shown + room)
+        place = np.searchsorted(grid, distinct - room)
+        on_grid = (place < len(grid)) & (grid[np.minimum(place, len(grid) - 1)] <= distinct + room)
         # With few copies the whole grid is coarser than what is printed, and every radius tells.
-        telling = shown > INFORMATIVE * sigma if n == max(COPIES) else np.ones_like(on_grid)
-        below = bool((shown <= grid[-1] + room).all())
-        luck = _luck(grid, shown[telling], room[telling])
-        found.append(Fit(sigma, n, alpha, int(on_grid[telling].sum()), int(telling.sum()), below, luck))
+        telling = distinct > INFORMATIVE * sigma if n == max(COPIES) else np.ones_like(on_grid)
+        below = bool((distinct <= grid[-1] + room).all())
+        luck = _luck(grid, distinct[telling], room[telling])
+        found.append(
+            Fit(sigma, n, alpha, int(counts[on_grid & telling].sum()), int(counts[telling].sum()), below, luck)
+        )
     return found
 
 
-def _luck(grid: Floats, shown: Floats, room: Floats) -> float:
-    """Sum over distinct radii of the logarithm of the share of places that lie within rounding of the grid."""
-    radius, first = np.unique(shown, return_index=True)
+def _luck(grid: Floats, radius: Floats, room: Floats) -> float:
+    """Sum over these distinct radii of the logarithm of the share of places that lie within rounding of the grid."""
     if len(grid) < 2 or not len(radius):
         return 0.0
     at = np.clip(np.searchsorted(grid, radius), 1, len(grid) - 1)
-    share = 2 * np.maximum(room[first], 1e-12) / (grid[at] - grid[at - 1])
+    share = 2 * np.maximum(room, 1e-12) / (grid[at] - grid[at - 1])
     return float(np.sum(np.log(np.minimum(1.0, share))))
 
 

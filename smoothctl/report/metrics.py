@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -39,6 +40,16 @@ def interval(count: int, total: int, confidence: float = CONFIDENCE) -> tuple[fl
     return clopper_pearson_lower(count, total, tail), clopper_pearson_upper(count, total, tail)
 
 
+def intervals(counts: Sequence[int], total: int) -> tuple[tuple[float, float], ...]:
+    """:func:`interval` of several counts at once."""
+    if not counts:
+        return ()
+    tail = (1 - CONFIDENCE) / 2
+    array = np.array(counts)
+    lower, upper = clopper_pearson_lower(array, total, tail), clopper_pearson_upper(array, total, tail)
+    return tuple(zip(lower.tolist(), upper.tolist(), strict=True))
+
+
 def bernstein_lower(count: int, total: int, alpha: float, rho: float) -> float:
     """Certified accuracy that holds with probability 1-rho over the noise, on these very images.
 
@@ -53,7 +64,12 @@ def bernstein_lower(count: int, total: int, alpha: float, rho: float) -> float:
 def binomial_lower(count: int, total: int, alpha: float, rho: float) -> float:
     """The same statement as :func:`bernstein_lower`, exact: wrong claims are at most Binomial(m, alpha)
     in distribution, so no more than its (1-rho)-quantile of them are wrong."""
-    return max(0.0, (count - int(stats.binom.ppf(1 - rho, total, alpha))) / total)
+    return max(0.0, (count - _most_wrong(total, alpha, rho)) / total)
+
+
+@cache
+def _most_wrong(total: int, alpha: float, rho: float) -> int:
+    return int(stats.binom.ppf(1 - rho, total, alpha))
 
 
 def average_certified_radius(frame: Frame) -> float | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
 from enum import StrEnum
 
 import numpy as np
@@ -21,12 +20,18 @@ class Printing(StrEnum):
 
 def printing(radius: Floats) -> Printing:
     """The coarsest form that all radii of a log have."""
-    distinct = [Decimal(repr(float(value))) for value in np.unique(radius[radius > 0])]
-    if all(len(value.normalize().as_tuple().digits) <= 3 for value in distinct):
+    shown = radius[radius > 0]
+    if _same(shown, _rounded(shown, 10.0 ** (2 - np.floor(np.log10(shown))))):
         return Printing.three_digits
-    if all(int(value.normalize().as_tuple().exponent) >= -4 for value in distinct):
-        return Printing.four_decimals
-    return Printing.full
+    return Printing.four_decimals if _same(shown, _rounded(shown, np.full_like(shown, 1e4))) else Printing.full
+
+
+def _rounded(values: Floats, scale: Floats) -> Floats:
+    return np.asarray(np.round(values * scale) / scale)
+
+
+def _same(values: Floats, others: Floats) -> bool:
+    return bool((np.abs(values - others) <= 1e-12 * values).all())
 
 
 def slack(radius: Floats, form: Printing) -> Floats:

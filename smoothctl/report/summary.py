@@ -107,7 +107,7 @@ def summarise(frame: Frame, radii: Sequence[float], rho: float = RHO, full: bool
         abstained=float(frame.abstained.mean()),
         failed=int(frame.failed.sum()),
         certified=tuple(count / total for count in counts),
-        intervals=tuple(metrics.interval(count, total) for count in counts),
+        intervals=metrics.intervals(counts, total),
         lower_bernstein=tuple(metrics.bernstein_lower(count, total, alpha, rho) for count in counts)
         if bounded and alpha
         else None,
