@@ -53,7 +53,7 @@ def compare(first: Frame, second: Frame, radii: Sequence[float]) -> Comparison:
     if average_certified_radius(a) is not None and average_certified_radius(b) is not None:
         acr = _mean_difference(np.maximum(b.proved, 0.0) - np.maximum(a.proved, 0.0))
     return Comparison(
-        first.name, second.name, len(a), subset(a.idx.tolist()),
+        first.name, second.name, len(a), subset(a.idx),
         tuple(difference_of_shares(a.proved >= radius, b.proved >= radius) for radius in radii), acr,
     )  # fmt: skip
 

@@ -62,11 +62,13 @@ def try_fits(frame: Frame, sigma: float) -> list[Fit]:
         grid = sigma * attainable(n, alpha)
         if not len(grid):
             continue
+        below = bool(distinct[-1] <= grid[-1] + room[-1])
+        if not below and n < max(COPIES):
+            continue
         place = np.searchsorted(grid, distinct - room)
         on_grid = (place < len(grid)) & (grid[np.minimum(place, len(grid) - 1)] <= distinct + room)
         # With few copies the whole grid is coarser than what is printed, and every radius tells.
         telling = distinct > INFORMATIVE * sigma if n == max(COPIES) else np.ones_like(on_grid)
-        below = bool((distinct <= grid[-1] + room).all())
         luck = _luck(grid, distinct[telling], room[telling])
         found.append(
             Fit(sigma, n, alpha, int(counts[on_grid & telling].sum()), int(counts[telling].sum()), below, luck)

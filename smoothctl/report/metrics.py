@@ -6,13 +6,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from functools import cache
-from itertools import pairwise
 
 import numpy as np
 from scipy import special, stats
 
 from smoothctl.bounds import clopper_pearson_lower, clopper_pearson_upper
-from smoothctl.report.frames import RADII_RULE, Floats, Frame
+from smoothctl.report.frames import RADII_RULE, Floats, Frame, Ints
 
 MANY_COLUMNS = 10
 CONFIDENCE = 0.95
@@ -133,13 +132,13 @@ def evaluations(frame: Frame) -> float | None:
     return float(np.mean(np.maximum(frame.n, 0)) + frame.settings.get("n0", 0))
 
 
-def subset(places: Iterable[int]) -> str:
+def subset(places: Sequence[int] | Ints) -> str:
     """Which images a log holds, as ``0..9980 step 20``."""
-    ordered = list(places)
-    steps = {after - before for before, after in pairwise(ordered)}
-    if not steps:
+    ordered = np.asarray(places)
+    steps = np.diff(ordered)
+    if not len(steps):
         return str(ordered[0])
-    step = f"step {steps.pop()}" if len(steps) == 1 else "irregular"
+    step = f"step {steps[0]}" if (steps == steps[0]).all() else "irregular"
     return f"{ordered[0]}..{ordered[-1]} {step}"
 
 

@@ -71,7 +71,10 @@ def _frame(path: Path, columns: Mapping[str, Sequence[str]]) -> Frame | None:
 def _seconds(texts: Sequence[str]) -> np.ndarray:
     """Times in seconds; those of one log are mostly written alike, and read fastest so."""
     try:
-        if {text.count(":") for text in texts} == {2}:
+        colons = {text.count(":") for text in texts}
+        if colons == {0}:
+            return np.array(list(map(float, texts)))
+        if colons == {2}:
             parts = np.array(list(map(float, ":".join(texts).split(":")))).reshape(-1, 3)
             return np.asarray(parts @ np.array([3600.0, 60.0, 1.0]))
     except ValueError:

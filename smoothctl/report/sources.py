@@ -121,7 +121,7 @@ def cautions(frames: Sequence[Frame]) -> list[str]:
 def _comparison_cautions(frames: Sequence[Frame]) -> list[str]:
     found = []
     if len({frame.idx.tobytes() for frame in frames}) > 1:
-        subsets = [f"{frame.name}: {len(frame)} images, {subset(frame.idx.tolist())}" for frame in frames[:SHOWN]]
+        subsets = [f"{frame.name}: {len(frame)} images, {subset(frame.idx)}" for frame in frames[:SHOWN]]
         more = f"; and {len(frames) - SHOWN} more" if len(frames) > SHOWN else ""
         found.append(
             f"the logs hold different images ({'; '.join(subsets)}{more}); --common-idx compares the shared ones only"

@@ -94,7 +94,7 @@ def summarise(frame: Frame, radii: Sequence[float], rho: float = RHO, full: bool
         note=frame.note,
         images=total,
         planned=frame.planned,
-        subset=metrics.subset(frame.idx.tolist()),
+        subset=metrics.subset(frame.idx),
         settings=dict(frame.settings),
         guessed=tuple(sorted(frame.guessed)),
         method=method,
@@ -107,7 +107,7 @@ def summarise(frame: Frame, radii: Sequence[float], rho: float = RHO, full: bool
         abstained=float(frame.abstained.mean()),
         failed=int(frame.failed.sum()),
         certified=tuple(count / total for count in counts),
-        intervals=metrics.intervals(counts, total),
+        intervals=metrics.intervals(counts, total) if full else (),
         lower_bernstein=tuple(metrics.bernstein_lower(count, total, alpha, rho) for count in counts)
         if bounded and alpha
         else None,

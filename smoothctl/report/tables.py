@@ -35,8 +35,10 @@ def certified(summaries: Sequence[Summary], radii: Sequence[float], intervals: b
     rows = []
     for summary in summaries:
         kept = [Cell(text or "?") for text in (summary.dataset, summary.method, summary.arch)] if several else []
-        accuracies = [_with_interval(percent(share), pair, 100, 1) if intervals else percent(share)
-                      for share, pair in zip(summary.certified, summary.intervals, strict=True)]  # fmt: skip
+        accuracies = [percent(share) for share in summary.certified]
+        if intervals:
+            paired = zip(accuracies, summary.intervals, strict=True)
+            accuracies = [_with_interval(cell, pair, 100, 1) for cell, pair in paired]
         acr = radius(summary.acr)
         if intervals and summary.acr_interval is not None:
             acr = _with_interval(acr, summary.acr_interval, 1, 3)
