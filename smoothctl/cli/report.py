@@ -147,7 +147,7 @@ def command(
         what_if=changes,
         against=against or (),
         rho=rho,
-        full=as_json or intervals or len(parts) > 1 or out is not None or format is Format.html,
+        full=as_json or intervals or len(parts) > 2 or out is not None or format is Format.html,
     )
     for line in (*report.said, *problems):
         console.warn(line)
@@ -221,7 +221,7 @@ def _parts(show: Any) -> set[str]:
     chosen = {str(part) for part in show}
     if "all" in chosen:
         chosen |= {str(part) for part in Part}
-    return (chosen | {"certified"}) - {"all"}
+    return (chosen | {"certified", "against"}) - {"all"}
 
 
 def _changes(texts: Any) -> list[tuple[str, str]]:

@@ -14,7 +14,7 @@ from smoothctl.report.layout import Table
 from smoothctl.report.resolution import printing, undecided
 from smoothctl.report.summary import RHO, Summary, summarise
 
-PARTS = ("certified", "measures", "bounds", "classes", "envelope", "compare")
+PARTS = ("certified", "measures", "bounds", "classes", "envelope", "compare", "against")
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def choose_tables(report: Report, parts: Collection[str], intervals: bool = Fals
             found += [tables.envelope(title, points) for title, points in report.envelopes()]
         if "compare" in parts and several:
             found.append(tables.comparisons(report.comparisons(), report.radii))
-        if report.against:
+        if "against" in parts and report.against:
             mine = [summary for summary in report.summaries if not summary.note]
             found.append(tables.against(mine, report.published, report.radii, published.load()[1]))
         if "classes" in parts:

@@ -57,9 +57,12 @@ def render(report: Report, no_pictures: str = "", strips: Sequence[pictures.Stri
         "results": ("Results", _results(report)),
         "plots": ("Plots", _plots(report)),
         "images": ("Images", _strips(strips) if strips else f"<p>No pictures: {escape(no_pictures)}.</p>"),
+        "published": ("Published rows", "".join(table.html() for table in choose_tables(report, {"against"})[:1])),
         "more": ("More figures", _more(report)),
         "settings": ("Settings, lineage and cost", _settings(report)),
     }
+    if not report.against:
+        del sections["published"]
     links = "".join(f'<li><a href="#{key}">{title}</a></li>' for key, (title, _) in sections.items())
     body = "".join(
         f'<section aria-labelledby="{key}"><h2 id="{key}">{title}</h2>{content}</section>'
@@ -114,7 +117,11 @@ def _results(report: Report) -> str:
 
 
 def _more(report: Report) -> str:
-    shown = [table for table in choose_tables(report, set(PARTS) - {"certified", "envelope", "classes"}) if table.rows]
+    shown = [
+        table
+        for table in choose_tables(report, set(PARTS) - {"certified", "envelope", "classes", "against"})
+        if table.rows
+    ]
     shown = [table for table in shown if not table.title.startswith("Prediction logs")]
     certified = tables.certified(report.summaries, report.radii, intervals=True)
     classes = "".join(

@@ -192,26 +192,23 @@ def against(
     """The user's runs and published rows of the same kind, one below the other."""
     mine = [
         [
-            Cell(summary.name), Cell("this report"), Cell(summary.dataset or "?"), Cell(summary.method or "?"),
-            Cell(summary.arch or "?"), *_settings(summary)[1:2], Cell(f"{summary.images}"),
-            *map(percent, summary.certified), radius(summary.acr), Cell("-"),
+            Cell(summary.title), Cell("this report"), Cell(summary.dataset or "?"), *_settings(summary)[1:2],
+            Cell(f"{summary.images}"), *map(percent, summary.certified), radius(summary.acr), Cell("-"),
         ]
         for summary in summaries
     ]  # fmt: skip
     theirs = [
         [
-            Cell(row.name), Cell(f"{row.paper} {row.table}"), Cell(row.dataset), Cell(row.method), Cell(row.arch),
-            Cell(f"{row.sigma:g}"), Cell(row.images), *(percent(row.accuracy(value)) for value in radii),
-            radius(row.acr), _plain(row.hours, 2),
+            Cell(row.name), Cell(f"{row.paper} {row.table}"), Cell(row.dataset), Cell(f"{row.sigma:g}"),
+            Cell(row.images), *(percent(row.accuracy(value)) for value in radii), radius(row.acr),
+            _plain(row.hours, 2),
         ]
         for row in rows
     ]  # fmt: skip
-    columns = [
-        "run", "source", "dataset", "method", "arch", "sigma", "images", *map(radius_name, radii), "ACR", "train h",
-    ]  # fmt: skip
+    columns = ["run", "source", "dataset", "sigma", "images", *map(radius_name, radii), "ACR", "train h"]
     cited = {row.paper for row in rows}
     note = " ".join(f"{paper}: {source}." for paper, source in sources.items() if paper in cited)
     return Table(
-        "Beside published rows (%)", columns, best([*mine, *theirs], range(7, 8 + len(radii))), texts=(0, 1, 2, 3, 4),
+        "Beside published rows (%)", columns, best([*mine, *theirs], range(5, 6 + len(radii))), texts=(0, 1, 2),
         note=f"Published figures as printed. {note}",
     )  # fmt: skip
