@@ -167,7 +167,7 @@ def _strips(strips: Sequence[pictures.Strip]) -> str:
 def _settings(report: Report) -> str:
     frames = [*report.recorded, *report.predicted]
     return "".join(
-        f"<details{' open' if len(frames) == 1 else ''}><summary>{escape(frame.name)} ({frame.kind})</summary>"
+        f"<details{' open' if len(frames) == 1 else ''}><summary>{escape(frame.name)}</summary>"
         f"{_facts(frame).html()}</details>"
         for frame in frames
     )

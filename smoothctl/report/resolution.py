@@ -21,7 +21,9 @@ class Printing(StrEnum):
 def printing(radius: Floats) -> Printing:
     """The coarsest form that all radii of a log have."""
     shown = radius[radius > 0]
-    if _same(shown, _rounded(shown, 10.0 ** (2 - np.floor(np.log10(shown))))):
+    # Below the smallest normal numbers a scale would overflow; nobody prints such radii.
+    magnitude = np.floor(np.log10(np.maximum(shown, 1e-300)))
+    if _same(shown, _rounded(shown, 10.0 ** (2 - magnitude))):
         return Printing.three_digits
     return Printing.four_decimals if _same(shown, _rounded(shown, np.full_like(shown, 1e4))) else Printing.full
 

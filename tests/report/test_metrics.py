@@ -143,3 +143,27 @@ def test_no_acr_where_rows_prove_membership_only():
     assert "grid of radii" in summary.acr_reason
     assert summary.certified == (1.0, 0.5)
     assert metrics.default_radii([frame]) == (0.25, 0.5)
+
+
+def test_failed_images_count_as_not_certified(tmp_path):
+    from smoothctl.records import CERTIFY_COLUMNS
+    from smoothctl.report import whatif
+    from smoothctl.report.reader import read_frame
+    from tests.report.make import write_log
+
+    p = float(stats.beta.ppf(0.001, 100, 1))
+    good = f"0 1 1 {0.5 * float(stats.norm.ppf(p))!r} 1 0.5 1 {p!r} 100 1:100 1:10 a ok"
+    failed = "5 -1 -1 0.0 0 0.0 -1 0.0 0   b failed"
+    path = write_log(tmp_path / "log.tsv", [good, failed], "\t".join(CERTIFY_COLUMNS))
+    path.with_suffix(".json").write_text(
+        '{"settings": {"sigma": 0.5, "n": 100, "n0": 10, "alpha": 0.001}, "planned": 2}'
+    )
+    frame = read_frame(path)
+    summary = summarise(frame, [0.0, 0.5])
+    assert (summary.failed, summary.abstained, summary.certified) == (1, 0.0, (0.5, 0.5))
+    assert summary.label_probability["mean"] == 1.0
+    assert [part.label for part in summary.classes] == [1]
+    again = whatif.at_alpha(frame, 0.01)
+    assert again.predict.tolist() == [1, -1]
+    assert again.radius[0] > frame.radius[0]
+    assert not whatif.thinned(frame, 50).correct[1]
