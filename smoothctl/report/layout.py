@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import html
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 LATEX = {letter: rf"\{letter}" for letter in "&%$#_{}"} | {
@@ -112,10 +112,9 @@ def best(rows: Sequence[Sequence[Cell]], columns: Iterable[int]) -> list[list[Ce
     return marked
 
 
-def _marked(cell: Cell, before: str, after: str, escape_text: object) -> str:
-    assert callable(escape_text)
+def _marked(cell: Cell, before: str, after: str, escape_text: Callable[[str], str]) -> str:
     text = escape_text(cell.text)
-    return f"{before}{text}{after}" if cell.bold else str(text)
+    return f"{before}{text}{after}" if cell.bold else text
 
 
 def _bars(text: str) -> str:

@@ -149,10 +149,18 @@ def ecdf(report: Report) -> Figure:
 
 
 def _first(report: Report, what: str) -> Frame:
-    """The log that a plot of one run under many settings is about."""
+    """The first log whose votes are known, for a plot of one run under many settings."""
     if not report.recorded:
         raise SmoothctlError(f"the plot of {what} needs a certification log")
-    return report.recorded[0]
+    reasons = []
+    for frame in report.recorded:
+        try:
+            whatif.lower_bounds(frame)
+        except SmoothctlError as error:
+            reasons.append(error)
+        else:
+            return frame
+    raise reasons[0]
 
 
 def _variants(report: Report, what: str, variants: Sequence[tuple[str, Callable[[Frame], Frame]]]) -> Figure:
@@ -168,7 +176,7 @@ def _variants(report: Report, what: str, variants: Sequence[tuple[str, Callable[
 
 def _title(report: Report, frame: Frame) -> str:
     others = len(report.recorded) - 1
-    return f"{frame.name}{f' (the first of {others + 1} logs)' if others else ''}"
+    return f"{frame.name}{f' (one of {others + 1} logs)' if others else ''}"
 
 
 def samples(report: Report) -> Figure:

@@ -70,6 +70,12 @@ def test_what_cannot_be_drawn_is_said():
         plots.draw("curve", assemble([radius_frame([0.5], [1], [1], name=str(at)) for at in range(20)]))
 
 
+def test_a_plot_of_one_run_takes_one_whose_votes_are_known():
+    known = certified_frame(VOTES, [0, 0, 1, 2], name="known", sigma=0.5)
+    report = assemble([radius_frame([0.5], [1], [1], name="bare"), known])
+    assert plots.draw("alpha", report).axes[0].get_title(loc="left") == "known (one of 2 logs)"
+
+
 @pytest.mark.parametrize(
     ("text", "kind", "path"),
     [("curve", "curve", "curve.png"), ("ecdf=a.pdf", "ecdf", "a.pdf"), ("out.svg", "curve", "out.svg")],
