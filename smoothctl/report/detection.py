@@ -98,8 +98,9 @@ def detect(frame: Frame) -> tuple[Frame, str]:
     tried = [fit for sigma in ([frame.sigma] if frame.sigma else SIGMAS) for fit in try_fits(frame, sigma)]
     possible = [fit for fit in tried if fit.possible and fit.radii]
     if not frame.sigma:
-        # A sigma that is too large explains any radius: prefer the one whose largest radius is reached.
-        possible = [fit for fit in possible if _reaches_cap(frame, fit)] or possible
+        # A sigma that is too large explains any radius: prefer one whose largest radius is reached.
+        reached = {fit.sigma for fit in possible if _reaches_cap(frame, fit)}
+        possible = [fit for fit in possible if fit.sigma in reached] or possible
     possible = _most_telling(possible)
     if len(possible) != 1:
         return frame, _undecided(frame, tried, possible)

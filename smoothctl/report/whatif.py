@@ -180,7 +180,8 @@ def _decide(frame: Frame, k: Ints, n: Ints, alpha: float, note: str, settings: d
         n=n,
         votes_text=() if "n" in settings else frame.votes_text,
         settings={**frame.settings, **settings},
-        note=_noted(frame, note),
+        guessed=frame.guessed - set(settings),
+        note=_noted(frame, note if frame.votes_text else f"{note}, from radii"),
     )
 
 

@@ -93,6 +93,7 @@ def test_logs_as_people_leave_them(shared: Path):
     logs = shared / "data" / "logs"
     fragment = read_frame(logs / "fragment_9_rows.tsv")
     assert (len(fragment), metrics.subset(fragment.idx.tolist())) == (9, "0..8 step 1")
+    assert "undecided" in detection.detect(fragment)[1]
     crlf = read_frame(logs / "crlf.tsv")
     assert (len(crlf), metrics.subset(crlf.idx.tolist())) == (250, "5000..9980 step 20")
     assert crlf.seconds.mean() > 20
