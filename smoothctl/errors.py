@@ -11,3 +11,9 @@ class UsageError(SmoothctlError):
     """A request that cannot be carried out as it was written. Exit code 2."""
 
     exit_code = 2
+
+
+class GateFailed(SmoothctlError):
+    """A requirement that a report was to meet is not met. Exit code 3."""
+
+    exit_code = 3

@@ -62,6 +62,7 @@ class Log:
     settings: Mapping[str, Any] | None = None
     planned: int | None = None
     notices: tuple[str, ...] = ()
+    about: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def incomplete(self) -> bool:
@@ -87,7 +88,7 @@ def read_log(path: Path, allow_empty: bool = False) -> Log:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise SmoothctlError(f"{path}: cannot be read ({error})") from None
-    lines, cut = _complete_lines(text)
+    lines, cut = complete_lines(text)
     if not lines:
         raise SmoothctlError(f"{path}: no header; expected tab-separated columns such as idx, label, predict, radius")
     header = lines[0].split("\t")
@@ -112,10 +113,11 @@ def read_log(path: Path, allow_empty: bool = False) -> Log:
         about.get("settings"),
         about.get("planned"),
         tuple(notices),
+        about.get("about", {}),
     )
 
 
-def _complete_lines(text: str) -> tuple[list[str], str]:
+def complete_lines(text: str) -> tuple[list[str], str]:
     """Split into lines, apart from a last one without its line end."""
     lines = text.replace("\r\n", "\n").split("\n")
     return lines[:-1], lines[-1]
@@ -131,7 +133,7 @@ def _parse(path: Path, number: int, header: Sequence[str], line: str) -> Row:
             predict=int(cells["predict"]),
             radius=radius,
             correct=ABSTAIN != int(cells["predict"]) == int(cells["label"]),
-            seconds=_seconds(cells.get("time", "")),
+            seconds=parse_seconds(cells.get("time", "")),
             top=int(cells["top"]) if cells.get("top") else None,
             n=int(cells["n"]) if cells.get("n") else None,
             votes=parse_votes(cells.get("votes", "")),
@@ -146,7 +148,7 @@ def _parse(path: Path, number: int, header: Sequence[str], line: str) -> Row:
     return row
 
 
-def _seconds(text: str) -> float | None:
+def parse_seconds(text: str) -> float | None:
     """Read ``0:00:16.301146``, ``1 day, 2:03:04``, or plain seconds; None if there are none."""
     if not text:
         return None
@@ -248,7 +250,7 @@ def _rows_on_record(path: Path, settings: Mapping[str, Any]) -> frozenset[int]:
             f"{path} exists and has no {sidecar.name}, so it is not known how it was made; choose another --out"
         )
     outputs.require_same(outputs.read_json(sidecar)["settings"], settings, path, "--out")
-    lines, cut = _complete_lines(path.read_text(encoding="utf-8"))
+    lines, cut = complete_lines(path.read_text(encoding="utf-8"))
     good = [line for line in lines[1:] if line.endswith("\tok")]
     if cut or len(good) < len(lines) - 1:
         _write_lines(path, [lines[0], *good])
@@ -257,7 +259,7 @@ def _rows_on_record(path: Path, settings: Mapping[str, Any]) -> frozenset[int]:
 
 def _sort(path: Path) -> None:
     """Put the rows of a log in the order of their images, which may have been decided in another."""
-    (header, *rows), _ = _complete_lines(path.read_text(encoding="utf-8"))
+    (header, *rows), _ = complete_lines(path.read_text(encoding="utf-8"))
     ordered = sorted(rows, key=_index)
     if ordered != rows:
         _write_lines(path, [header, *ordered])

@@ -17,7 +17,8 @@ EPILOG = (
     "--config FILE.toml, then recipes, then defaults. "
     "Plugins: SMOOTHCTL_NO_PLUGINS=1 switches off those of other packages, SMOOTHCTL_BLOCK_PLUGINS=NAME,NAME some by "
     "name, SMOOTHCTL_STRICT_PLUGINS=1 makes a broken one an error. "
-    "Exit codes: 0 done, 1 failed, 2 usage or settings, 130 interrupted (the same command goes on)."
+    "Exit codes: 0 done, 1 failed, 2 usage or settings, 3 a --require is not met, "
+    "130 interrupted (the same command goes on)."
 )
 
 app = typer.Typer(

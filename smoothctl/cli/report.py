@@ -5,17 +5,21 @@ from __future__ import annotations
 import json as json_format
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from smoothctl import console
 from smoothctl.cli import options
 
+if TYPE_CHECKING:
+    from smoothctl.report.assemble import Report
+
 NAME = "report"
 EXAMPLES = (
-    "Examples: `smoothctl report runs/teacher runs/student --plot curves.png`; "
-    "`smoothctl report log.tsv --radii 0,0.5,1 --format markdown`"
+    "Examples: `smoothctl report runs/teacher runs/student --show compare --plot curve=curves.pdf`; "
+    "`smoothctl report log.tsv --radii 0,0.5,1 --format latex --against crt2022`; "
+    "`smoothctl report runs --out report`; `smoothctl report runs/student --require 'acc@0.5>=0.6'`"
 )
 
 
@@ -24,8 +28,21 @@ class Format(StrEnum):
 
     rich = "rich"
     markdown = "markdown"
+    latex = "latex"
     csv = "csv"
     json = "json"
+    html = "html"
+
+
+class Part(StrEnum):
+    """Tables to show besides certified accuracy."""
+
+    measures = "measures"
+    bounds = "bounds"
+    classes = "classes"
+    envelope = "envelope"
+    compare = "compare"
+    all = "all"
 
 
 def command(
@@ -41,70 +58,186 @@ def command(
             "--radii", metavar="R,R,...", help="Radii of the table. [default: 0, 0.25, ... as far as any radius goes]"
         ),
     ] = None,
-    format: Annotated[Format, options.option("--format", help="How the table is written.")] = Format.rich,
+    show: Annotated[
+        list[Part] | None,
+        options.option(
+            "--show",
+            help="More tables: measures; bounds (appendix D of Cohen et al.); classes; envelope (best of several "
+            "sigmas); compare (paired, each log with the first); all. Repeatable.",
+        ),
+    ] = None,
+    intervals: Annotated[bool, options.option("--intervals", help="Add 95 % intervals over images.")] = False,
+    what_if: Annotated[
+        list[str] | None,
+        options.option(
+            "--what-if",
+            metavar="NAME=VALUE",
+            help="Add the same run at another alpha=A or n=N (larger: a projection), or under an older "
+            "bound=lecuyer2019 or bound=li2018. Repeatable.",
+        ),
+    ] = None,
+    against: Annotated[
+        list[str] | None,
+        options.option(
+            "--against",
+            metavar="PAPER",
+            help="Add published rows of the same dataset and sigma: cohen2019, crt2022, all.",
+        ),
+    ] = None,
+    format: Annotated[Format, options.option("--format", help="How tables are written.")] = Format.rich,
     json: options.Json = False,
     plot: Annotated[
-        Path | None, options.option("--plot", metavar="FILE", help="Draw the curves to a .png, .svg or .pdf file.")
+        list[str] | None,
+        options.option(
+            "--plot",
+            metavar="KIND[=FILE]",
+            help="Draw curve, envelope, ecdf, samples, alpha, bounds or learning to a .png, .svg or .pdf file. "
+            "Repeatable.",
+        ),
     ] = None,
+    out: Annotated[
+        Path | None,
+        options.option(
+            "--out", metavar="DIR", help="Write DIR/index.html, a page of everything that needs no network."
+        ),
+    ] = None,
+    require: Annotated[
+        list[str] | None,
+        options.option(
+            "--require",
+            metavar="TEST",
+            help="Exit with 3 unless every log meets it: acc@R, lcb@R, acr, abstain or clean, as in 'acc@0.5>=0.6'. "
+            "Repeatable.",
+        ),
+    ] = None,
+    rho: Annotated[
+        float, options.option("--rho", help="Probability of failure of the bounds of --show bounds and lcb@R.")
+    ] = 0.001,
     common_idx: Annotated[
         bool, options.option("--common-idx", help="Compare only the images that all logs hold.")
     ] = False,
+    data: options.Data = None,
     strict: Annotated[bool, options.option("--strict", help="Exit with 1 if there is anything to warn of.")] = False,
     config: options.Config = None,
 ) -> None:
-    """Report certified accuracy at radii, average certified radius and abstention.
+    """Report certified accuracy at radii, average certified radius, abstention and more.
 
     Reads smoothctl's logs and those of earlier research code. Every image counts: one that
     abstained or is wrong is not certified at any radius, and comparisons use unrounded radii. Each
-    radius holds with probability 1-alpha per image, for the smoothed classifier, in units of
-    pixels in [0,1].
+    radius holds with probability 1-alpha per image, for the smoothed classifier (not the base
+    classifier), in the norm of the noise (L2 for gaussian), in units of pixels in [0,1], subject to
+    floating-point arithmetic.
     """
-    from smoothctl.errors import SmoothctlError
-    from smoothctl.report import metrics, sources, tables
+    from smoothctl.errors import SmoothctlError, UsageError
+    from smoothctl.report import assemble as assembling
+    from smoothctl.report import gates, sources
 
-    grid = _radii(radii)
-    if plot is not None:
-        from smoothctl.report.plots import check_ending, plot_curves
-
-        check_ending(plot)
-    logs, problems = sources.read_logs(sources.find_logs(paths or [Path("runs")]))
-    if common_idx and logs:
-        logs = sources.common_images(logs)
-    said = sources.cautions(logs)
-    for line in (*said, *problems):
+    if not 0 < rho < 1:
+        raise UsageError(f"--rho {rho:g}: must lie between 0 and 1")
+    tests = [gates.parse(text) for text in require or ()]
+    changes = _changes(what_if or ())
+    drawings = _drawings(plot or ())
+    as_json = json or format is Format.json
+    parts = _parts(show or ())
+    frames, problems = sources.read_logs(sources.find_logs(paths or [Path("runs")]))
+    report = assembling.assemble(
+        frames,
+        _radii(radii),
+        common_idx=common_idx,
+        what_if=changes,
+        against=against or (),
+        rho=rho,
+        full=as_json or intervals or len(parts) > 2 or out is not None or format is Format.html,
+    )
+    for line in (*report.said, *problems):
         console.warn(line)
-    certified = [log for log in logs if log.kind == "certify"]
-    predicted = [log for log in logs if log.kind == "predict"]
-    names = dict(zip([log.path for log in logs], sources.names(logs), strict=True))
-    grid = grid or metrics.default_radii(certified)
-    rows = [metrics.summarise(log, names[log.path], grid) for log in certified]
-    others = [metrics.summarise(log, names[log.path], ()) for log in predicted]
-    if json or format is Format.json:
-        document = tables.document(rows, others, grid, [*said, *problems])
-        console.result(json_format.dumps(document, indent=2, allow_nan=False))
-    else:
-        if rows:
-            _show(
-                format, tables.header(grid), [tables.cells(row) for row in rows], "certified accuracy (%) at radius r"
-            )
-        if others:
-            _show(
-                format,
-                tables.PREDICTION_HEADER,
-                [tables.prediction_cells(row) for row in others],
-                "prediction logs, no radius column (%)",
-            )
-        if rows and format is Format.rich:
-            console.note(tables.GUARANTEE)
-    if plot is not None:
-        if not certified:
-            raise SmoothctlError("there is no certification log to plot")
-        plot_curves(certified, [names[log.path] for log in certified], plot)
-        console.note(f"plot: {plot}")
+    for line in report.noted:
+        console.note(line)
+    _print(report, format, as_json, parts, intervals, problems)
+    _draw(report, drawings)
+    if out is not None:
+        from smoothctl.report import page
+
+        console.note(f"page: {page.write(report, out, data)}")
     if problems:
-        raise SmoothctlError(f"{len(problems)} of {len(problems) + len(logs)} logs could not be reported, see above")
-    if strict and said:
+        raise SmoothctlError(f"{len(problems)} of {len(problems) + len(frames)} logs could not be reported, see above")
+    _require(report, tests)
+    if strict and report.said:
         raise SmoothctlError("--strict is set and there are warnings, see above")
+
+
+def _print(
+    report: Report, format: Format, as_json: bool, parts: set[str], intervals: bool, problems: list[str]
+) -> None:
+    from smoothctl.report import assemble as assembling
+    from smoothctl.report import document
+
+    if as_json:
+        content = assembling.as_document(report, problems, parts)
+        console.result(json_format.dumps(content, indent=2, allow_nan=False))
+        return
+    if format is Format.html:
+        from smoothctl.report import page
+
+        console.result(page.render(report, "pictures are left out on stdout; --out DIR has them"))
+        return
+    found = assembling.choose_tables(report, parts, intervals)
+    if format is Format.rich:
+        for table in found:
+            table.show()
+        if report.frames:
+            console.note(document.GUARANTEE)
+        return
+    written = {Format.markdown: "markdown", Format.latex: "latex", Format.csv: "csv"}[format]
+    if found:
+        console.result("\n\n".join(getattr(table, written)() for table in found))
+
+
+def _draw(report: Report, drawings: list[tuple[str, Path]]) -> None:
+    if not drawings:
+        return
+    from smoothctl.report import assemble as assembling
+    from smoothctl.report import plots
+
+    assembling.require_plottable(report)
+    for kind, path in drawings:
+        plots.save(plots.draw(kind, report), path)
+        console.note(f"plot: {path}")
+
+
+def _require(report: Report, tests: list[Any]) -> None:
+    """Raise GateFailed with every requirement that is not met; what-ifs are not held to any."""
+    from smoothctl.errors import GateFailed, SmoothctlError
+    from smoothctl.report import gates
+
+    logs = [*report.recorded, *report.predicted]
+    if tests and not logs:
+        raise SmoothctlError("--require: there is no log to hold against it")
+    if unmet := gates.failures(tests, report.recorded or logs, report.rho):
+        raise GateFailed(f"--require is not met: {'; '.join(unmet)}")
+
+
+def _parts(show: Any) -> set[str]:
+    chosen = {str(part) for part in show}
+    if "all" in chosen:
+        chosen |= {str(part) for part in Part}
+    return (chosen | {"certified", "against"}) - {"all"}
+
+
+def _changes(texts: Any) -> list[tuple[str, str]]:
+    from smoothctl.report import whatif
+
+    changes = [next(iter(options.pairs([text], "--what-if").items())) for text in texts]
+    for kind, value in changes:
+        whatif.check(kind, value)
+    return changes
+
+
+def _drawings(texts: Any) -> list[tuple[str, Path]]:
+    """Read ``KIND=FILE``, ``KIND`` alone (to KIND.png), or ``FILE`` alone (a curve)."""
+    from smoothctl.report.kinds import check
+
+    return [check(text) for text in texts]
 
 
 def _radii(text: str | None) -> tuple[float, ...]:
@@ -117,14 +250,3 @@ def _radii(text: str | None) -> tuple[float, ...]:
     if any(not 0 <= radius < float("inf") for radius in grid):
         raise UsageError(f"--radii {text}: radii cannot be negative or infinite")
     return grid
-
-
-def _show(format: Format, header: list[str], rows: list[list[str]], title: str) -> None:
-    from smoothctl.report import tables
-
-    if format is Format.markdown:
-        console.result(tables.markdown(header, rows))
-    elif format is Format.csv:
-        console.result(tables.comma_separated(header, rows))
-    else:
-        console.table(rows, header, title)

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from smoothctl.errors import SmoothctlError, UsageError
-from smoothctl.records import Log, read_log
+from smoothctl.report import comparison, detection
+from smoothctl.report.frames import Frame
 from smoothctl.report.metrics import subset
+from smoothctl.report.reader import read_frame
 
-COMPARABLE = ("dataset", "split", "data", "rule", "n0", "n", "alpha", "noise", "norm", "precision")
+COMPARABLE = ("dataset", "split", "data", "rule", "n0", "n", "alpha", "noise", "norm", "precision", "sigma")
+SHOWN = 6
 
 
 def default_log(model: Path, what: str) -> Path:
@@ -40,66 +47,109 @@ def find_logs(paths: Sequence[Path]) -> list[Path]:
     return list(found)
 
 
-def read_logs(paths: Sequence[Path]) -> tuple[list[Log], list[str]]:
+def read_logs(paths: Sequence[Path]) -> tuple[list[Frame], list[str]]:
     """Read what can be read; the other half is what could not be, a line each."""
-    logs, problems = [], []
+    frames, problems = [], []
     for path in paths:
         try:
-            logs.append(read_log(path))
+            frames.append(read_frame(path))
         except SmoothctlError as error:
             problems.append(str(error))
-    return logs, problems
+    return named(frames), problems
 
 
-def names(logs: Sequence[Log]) -> list[str]:
-    """Short names that tell the logs apart: the run's directory for the usual file in it, else the path."""
-    usual = [log.path.parent if log.path.stem == log.kind and log.settings else log.path for log in logs]
+def named(frames: Sequence[Frame]) -> list[Frame]:
+    """Give short names that tell logs apart: the run's directory for the usual file in it, else the path."""
+    usual = [frame.path.parent if frame.path.stem == frame.kind and frame.settings else frame.path for frame in frames]
     base = Path(os.path.commonpath([path.parent for path in usual])) if usual else Path()
-    short = [path.relative_to(base).as_posix() for path in usual]
-    return [f"{name} ({log.kind})" if short.count(name) > 1 else name for name, log in zip(short, logs, strict=True)]
+    short = [path.relative_to(base).as_posix().removesuffix(".tsv") for path in usual]
+    return [
+        replace(frame, name=f"{name} ({frame.kind})" if short.count(name) > 1 and frame.kind == "predict" else name)
+        for name, frame in zip(short, frames, strict=True)
+    ]
 
 
-def common_images(logs: Sequence[Log]) -> list[Log]:
+def detected(frames: Sequence[Frame]) -> tuple[list[Frame], list[str]]:
+    """Infer n and alpha of logs that do not state them; the other half says what was found."""
+    found, said = [], []
+    for frame in frames:
+        if detection.needs_detection(frame):
+            frame, text = detection.detect(frame)
+            said.append(f"{frame.name}: no settings file; {text}")
+        found.append(frame)
+    return found, said
+
+
+def common_images(frames: Sequence[Frame]) -> list[Frame]:
     """Restrict logs to the images that all of them hold; raises UsageError if there are none."""
-    shared = set.intersection(*({row.idx for row in log.rows} for log in logs))
-    if not shared:
-        raise UsageError("the logs have no image in common")
-    return [replace(log, rows=tuple(row for row in log.rows if row.idx in shared), planned=None) for log in logs]
+    return comparison.shared_images(frames)
 
 
-def cautions(logs: Sequence[Log]) -> list[str]:
+def history(frame: Frame) -> list[dict[str, Any]]:
+    """The epochs of the training run that a log lies in; empty if it lies in none."""
+    path = frame.path.parent / "epochs.jsonl"
+    if not path.exists():
+        return []
+    try:
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    except ValueError:
+        return []
+
+
+def training(frame: Frame) -> dict[str, Any]:
+    """The settings file of the training run that a log lies in; empty if it lies in none."""
+    path = frame.path.parent / "settings.json"
+    try:
+        found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def cautions(frames: Sequence[Frame]) -> list[str]:
     """What a reader must know before comparing these logs: other images, labels or settings, cut runs."""
-    found = [f"{log.path}: {notice}" for log in logs for notice in log.notices]
-    found += [f"{log.path}: INCOMPLETE {len(log.rows)}/{log.planned} images" for log in logs if log.incomplete]
-    for log in logs:
-        if failed := sum(row.failed for row in log.rows):
-            found.append(f"{log.path}: {failed} images failed and count as not certified")
+    found = [f"{frame.path}: {notice}" for frame in frames for notice in frame.notices]
+    found += [f"{frame.path}: INCOMPLETE {len(frame)}/{frame.planned} images" for frame in frames if frame.incomplete]
+    for frame in frames:
+        if failed := int(frame.failed.sum()):
+            found.append(f"{frame.path}: {failed} images failed and count as not certified")
     for kind in ("certify", "predict"):
-        found += _comparison_cautions([log for log in logs if log.kind == kind])
+        found += _comparison_cautions([frame for frame in frames if frame.kind == kind])
     return found
 
 
-def _comparison_cautions(logs: Sequence[Log]) -> list[str]:
+def _comparison_cautions(frames: Sequence[Frame]) -> list[str]:
     found = []
-    if len({tuple(row.idx for row in log.rows) for log in logs}) > 1:
-        subsets = "; ".join(f"{log.path.name}: {len(log.rows)} images, {subset(log.rows)}" for log in logs)
-        found.append(f"the logs hold different images ({subsets}); --common-idx compares the shared ones only")
-    found += _label_conflicts(logs)
+    if len({frame.idx.tobytes() for frame in frames}) > 1:
+        subsets = [f"{frame.name}: {len(frame)} images, {subset(frame.idx)}" for frame in frames[:SHOWN]]
+        more = f"; and {len(frames) - SHOWN} more" if len(frames) > SHOWN else ""
+        found.append(
+            f"the logs hold different images ({'; '.join(subsets)}{more}); --common-idx compares the shared ones only"
+        )
+    found += _label_conflicts(frames)
     for key in COMPARABLE:
-        values = {str(log.settings[key]) for log in logs if log.settings and key in log.settings}
+        values = {str(frame.settings[key]) for frame in frames if key in frame.settings}
         if len(values) > 1:
             found.append(f"the logs differ in {key}: {', '.join(sorted(values))}")
     return found
 
 
-def _label_conflicts(logs: Sequence[Log]) -> list[str]:
-    labels: dict[int, tuple[int, Log]] = {}
-    for log in logs:
-        for row in log.rows:
-            label, first = labels.setdefault(row.idx, (row.label, log))
-            if label != row.label and not row.failed:
-                return [
-                    f"idx {row.idx} has label {label} in {first.path} and {row.label} in {log.path}: "
-                    "the logs are not of the same images"
-                ]
+def _label_conflicts(frames: Sequence[Frame]) -> list[str]:
+    """The first image that two logs give different labels."""
+    if len(frames) < 2:
+        return []
+    size = 1 + max(int(frame.idx.max(initial=0)) for frame in frames)
+    first, owner = np.full(size, -1, np.int64), np.full(size, -1, np.int64)
+    for place, frame in enumerate(frames):
+        idx, label = frame.idx[~frame.failed], frame.label[~frame.failed]
+        clash = (owner[idx] >= 0) & (first[idx] != label)
+        if clash.any():
+            at = int(np.flatnonzero(clash)[0])
+            other = frames[owner[idx[at]]]
+            return [
+                f"idx {idx[at]} has label {first[idx[at]]} in {other.path} and {label[at]} in {frame.path}: "
+                "the logs are not of the same images"
+            ]
+        new = owner[idx] < 0
+        first[idx[new]], owner[idx[new]] = label[new], place
     return []

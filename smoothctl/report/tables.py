@@ -1,86 +1,214 @@
-"""Summaries as tables: for a terminal, Markdown, CSV and JSON."""
+"""Tables of a report: what their columns are."""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from smoothctl.report.metrics import Summary
+from smoothctl.report.comparison import Comparison, Difference, EnvelopePoint
+from smoothctl.report.layout import Cell, Table, best
+from smoothctl.report.published import Published
+from smoothctl.report.summary import Summary
 
-GUARANTEE = (
-    "Each radius holds with probability 1-alpha per image, for the smoothed classifier (not its base classifier), "
-    "in the norm of its noise (L2 for gaussian), in units of pixels in [0,1], subject to floating-point arithmetic."
-)
+SETTINGS = ("run", "sigma", "n", "alpha", "images", "idx")
 
 
-def header(radii: Sequence[float]) -> list[str]:
-    """Column names of :func:`cells`."""
-    grid = [f"r={radius:.4g}" if radius % 0.25 else f"r={radius:.2f}" for radius in radii]
-    return ["run", "sigma", "n", "alpha", "images", "idx", *grid, "ACR", "abstain"]
+def radius_name(radius: float) -> str:
+    """How a radius heads a column: ``r=0.25``."""
+    return f"r={radius:.4g}" if round(radius * 100) != radius * 100 else f"r={radius:.2f}"
 
 
-def cells(summary: Summary) -> list[str]:
-    """One certification log: accuracies and abstention in percent, ACR in units of pixels."""
-    return [
-        *_settings_cells(summary),
-        *(f"{100 * share:.2f}" for share in summary.certified),
-        f"{summary.acr:.4f}",
-        f"{100 * summary.abstained:.2f}",
-    ]
+def percent(share: float | None) -> Cell:
+    """A share as percent with two decimals; ``-`` where there is none."""
+    return Cell("-") if share is None else Cell(f"{100 * share:.2f}", share)
 
 
-PREDICTION_HEADER = ["run", "sigma", "n", "alpha", "images", "idx", "accuracy", "wrong", "abstain"]
+def radius(value: float | None) -> Cell:
+    """A radius with four decimals."""
+    return Cell("-") if value is None else Cell(f"{value:.4f}", value)
 
 
-def prediction_cells(summary: Summary) -> list[str]:
-    """One prediction log: shares in percent."""
-    failed = summary.failed / summary.images
-    wrong = max(0.0, 1 - summary.accuracy - summary.abstained - failed)
-    return [
-        *_settings_cells(summary),
-        *(f"{100 * share:.2f}" for share in (summary.accuracy, wrong, summary.abstained)),
-    ]
+def certified(summaries: Sequence[Summary], radii: Sequence[float], intervals: bool = False) -> Table:
+    """Certified accuracy at radii, ACR and abstention, one run a row; the best of a column is bold."""
+    several = len({(summary.dataset, summary.method, summary.arch) for summary in summaries}) > 1
+    group = ["dataset", "method", "arch"] if several else []
+    rows = []
+    for summary in summaries:
+        kept = [Cell(text or "?") for text in (summary.dataset, summary.method, summary.arch)] if several else []
+        accuracies = [percent(share) for share in summary.certified]
+        if intervals:
+            paired = zip(accuracies, summary.intervals, strict=True)
+            accuracies = [_with_interval(cell, pair, 100, 1) for cell, pair in paired]
+        acr = radius(summary.acr)
+        if intervals and summary.acr_interval is not None:
+            acr = _with_interval(acr, summary.acr_interval, 1, 3)
+        figures = [*accuracies, acr, percent(summary.abstained)]
+        # A what-if is no result, and does not compete for the best of a column.
+        shown = [replace(cell, value=None) for cell in figures] if summary.note else figures
+        rows.append([*kept, *_settings(summary), *shown])
+    columns = [*group, *SETTINGS, *map(radius_name, radii), "ACR", "abstain"]
+    first = len(group) + len(SETTINGS)
+    return Table(
+        "Certified accuracy (%) at radius r", columns, best(rows, range(first, first + len(radii) + 1)),
+        texts=(*range(len(group) + 1), first - 1), note=_interval_note(intervals),
+    )  # fmt: skip
 
 
-def _settings_cells(summary: Summary) -> list[str]:
-    settings = summary.settings
+def _interval_note(intervals: bool) -> str:
+    return "[95 % intervals over images: exact binomial for shares, bootstrap for ACR]" if intervals else ""
+
+
+def _with_interval(cell: Cell, pair: tuple[float, float], scale: float, digits: int) -> Cell:
+    return Cell(f"{cell.text} [{scale * pair[0]:.{digits}f}, {scale * pair[1]:.{digits}f}]", cell.value)
+
+
+def _settings(summary: Summary) -> list[Cell]:
+    """Name, sigma, n, alpha, number of images and subset; ``~`` marks what was inferred from the radii."""
+    shown = []
+    for key in ("sigma", "n", "alpha"):
+        value = summary.settings.get(key)
+        mark = "~" if key in summary.guessed else ""
+        shown.append(Cell("?" if value is None else f"{mark}{value:.6g}"))
     whole = summary.planned in (None, summary.images)
-    return [
-        summary.name,
-        *(f"{settings[key]:g}" if key in settings else "?" for key in ("sigma", "n", "alpha")),
-        f"{summary.images}" if whole else f"{summary.images}/{summary.planned}",
-        summary.subset,
+    count = f"{summary.images}" if whole else f"INCOMPLETE {summary.images}/{summary.planned}"
+    return [Cell(summary.title), *shown, Cell(count), Cell(summary.subset)]
+
+
+def predicted(summaries: Sequence[Summary]) -> Table:
+    """Prediction logs: shares in percent."""
+    rows = []
+    for summary in summaries:
+        wrong = max(0.0, 1 - summary.accuracy - summary.abstained - summary.failed / summary.images)
+        rows.append([*_settings(summary), *map(percent, (summary.accuracy, wrong, summary.abstained))])
+    columns = [*SETTINGS, "accuracy", "wrong", "abstain"]
+    return Table("Prediction logs, no radius column (%)", columns, best(rows, [len(SETTINGS)]), texts=(0, 5))
+
+
+def measures(summaries: Sequence[Summary]) -> Table:
+    """What one log tells besides certified accuracy."""
+    rows = [
+        [
+            Cell(summary.title), percent(summary.accuracy), percent(summary.smoothed_accuracy),
+            percent(summary.abstained), radius(summary.acr), _pair(summary.acr_interval),
+            radius(summary.acr_of_constant),
+            _plain(summary.label_probability["q0.50"] if summary.label_probability else None, 4),
+            _plain(summary.evaluations, 0), _plain(summary.seconds, 3),
+            _plain(None if summary.seconds is None else summary.seconds * summary.images / 3600, 2),
+        ]
+        for summary in summaries
+    ]  # fmt: skip
+    columns = [
+        "run", "clean %", "smoothed %", "abstain %", "ACR", "ACR 95 %", "ACR of a constant", "median p_A(label)",
+        "evaluations/image", "s/image", "total h",
+    ]  # fmt: skip
+    note = (
+        "clean: right and not abstaining (certified at radius 0); smoothed: leading class right. ACR of a constant: "
+        "what one answer for every image would get at this sigma, n and alpha; do not judge by ACR alone."
+    )
+    return Table("Other measures", columns, rows, note=note)
+
+
+def _pair(pair: tuple[float, float] | None) -> Cell:
+    return Cell("-") if pair is None else Cell(f"[{pair[0]:.4f}, {pair[1]:.4f}]")
+
+
+def _plain(value: float | None, digits: int) -> Cell:
+    return Cell("-") if value is None else Cell(f"{value:.{digits}f}", value)
+
+
+def lower_bounds(summaries: Sequence[Summary], radii: Sequence[float], rho: float) -> Table:
+    """The two bounds of appendix D beside the plain certified accuracy."""
+    rows = []
+    for summary in summaries:
+        lines = (
+            ("certified", summary.certified),
+            ("Bernstein", summary.lower_bernstein),
+            ("exact", summary.lower_binomial),
+        )
+        rows += [
+            [Cell(summary.title), Cell(what), *map(percent, shares)] for what, shares in lines if shares is not None
+        ]
+    note = (
+        f"Certified accuracy on these images that holds with probability {1 - rho:g} over the noise, if the noise is "
+        "independent across images (Cohen et al. 2019, appendix D)."
+    )
+    return Table(
+        "High-probability lower bounds (%)", ["run", "bound", *map(radius_name, radii)], rows, texts=(0, 1), note=note
+    )
+
+
+def classes(summary: Summary, radii: Sequence[float]) -> Table:
+    """One log class by class."""
+    rows = [
+        [
+            Cell(part.name), Cell(str(part.images)), *map(percent, part.certified), radius(part.acr),
+            percent(part.abstained),
+        ]
+        for part in summary.classes
+    ]  # fmt: skip
+    shown = radii if summary.kind == "certify" else ()
+    columns = ["class", "images", *map(radius_name, shown), "ACR", "abstain"]
+    return Table(f"By class: {summary.title} (%)", columns, rows)
+
+
+def envelope(title: str, points: Sequence[EnvelopePoint]) -> Table:
+    """Best certified accuracy per radius, with the clean accuracy of the model that gives it."""
+    rows = [
+        [Cell(radius_name(point.radius)), percent(point.accuracy), percent(point.clean), Cell(point.name)]
+        for point in points
     ]
+    note = "Each radius is the best of several models, chosen after seeing these images: no one model has all of it."
+    return Table(title, ["radius", "best", "its clean", "run"], rows, texts=(0, 3), note=note)
 
 
-def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table for a README or an issue."""
-    lines = [columns, ["---", *["---:"] * (len(columns) - 1)], *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+def comparisons(compared: Sequence[Comparison], radii: Sequence[float]) -> Table:
+    """Paired differences in percentage points, with intervals and p-values."""
+    rows = []
+    for each in compared:
+        name = f"{each.second} - {each.first}"
+        cells = [_difference(part, 100, 2) for part in each.certified]
+        acr = Cell("-") if each.acr is None else _difference(each.acr, 1, 4)
+        rows.append([Cell(name), Cell(f"{each.images}"), Cell(each.subset), *cells, acr])
+    note = (
+        "difference [95 % interval] p-value, on shared images: points of certified accuracy (McNemar's exact test, "
+        "Agresti and Min's interval) and ACR (paired t-test, bootstrap). Of many tests, one in twenty falls below "
+        "0.05 by chance."
+    )
+    columns = ["second - first", "images", "idx", *map(radius_name, radii), "ACR"]
+    return Table("Paired differences", columns, rows, texts=(0, 2), note=note)
 
 
-def comma_separated(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table for a spreadsheet."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([columns, *rows])
-    return text.getvalue().rstrip("\n")
+def _difference(part: Difference, scale: float, digits: int) -> Cell:
+    low, high = scale * part.low, scale * part.high
+    return Cell(
+        f"{scale * part.difference:+.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}] p={part.p_value:.2g}",
+        part.difference,
+    )
 
 
-def document(
-    certified: Sequence[Summary], predicted: Sequence[Summary], radii: Sequence[float], said: Sequence[str]
-) -> dict[str, Any]:
-    """Everything as plain data, with unrounded figures (docs/formats.md describes it)."""
-    return {
-        "radii": list(radii),
-        "certify": [_plain(summary) for summary in certified],
-        "predict": [_plain(summary) for summary in predicted],
-        "cautions": list(said),
-        "guarantee": GUARANTEE,
-    }
-
-
-def _plain(summary: Summary) -> dict[str, Any]:
-    return {**asdict(summary), "certified": list(summary.certified)}
+def against(
+    summaries: Sequence[Summary], rows: Sequence[Published], radii: Sequence[float], sources: Mapping[str, str]
+) -> Table:
+    """The user's runs and published rows of the same kind, one below the other."""
+    mine = [
+        [
+            Cell(summary.title), Cell("this report"), Cell(summary.dataset or "?"), *_settings(summary)[1:2],
+            Cell(f"{summary.images}"), *map(percent, summary.certified), radius(summary.acr), Cell("-"),
+        ]
+        for summary in summaries
+    ]  # fmt: skip
+    theirs = [
+        [
+            Cell(row.name), Cell(f"{row.paper} {row.table}"), Cell(row.dataset), Cell(f"{row.sigma:g}"),
+            Cell(row.images), *(percent(row.accuracy(value)) for value in radii), radius(row.acr),
+            _plain(row.hours, 2),
+        ]
+        for row in rows
+    ]  # fmt: skip
+    columns = ["run", "source", "dataset", "sigma", "images", *map(radius_name, radii), "ACR", "train h"]
+    cited = {row.paper for row in rows}
+    note = " ".join(f"{paper}: {source}." for paper, source in sources.items() if paper in cited)
+    return Table(
+        "Beside published rows (%)", columns, best([*mine, *theirs], range(5, 6 + len(radii))), texts=(0, 1, 2),
+        note=f"Published figures as printed. {note}",
+    )  # fmt: skip

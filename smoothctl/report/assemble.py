@@ -1,0 +1,179 @@
+"""A report put together: logs, their figures, comparisons, and the tables that show them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from smoothctl.errors import SmoothctlError, UsageError
+from smoothctl.report import comparison, document, metrics, published, sources, tables, whatif
+from smoothctl.report.frames import Frame
+from smoothctl.report.layout import Table
+from smoothctl.report.resolution import printing, undecided
+from smoothctl.report.summary import RHO, Summary, summarise
+
+PARTS = ("certified", "measures", "bounds", "classes", "envelope", "compare", "against")
+
+
+@dataclass(frozen=True)
+class Report:
+    """``frames`` are certification logs, what-ifs included, ``predicted`` the others; ``said`` is what to warn of
+    and ``noted`` what to know. ``full`` computes the figures that take time."""
+
+    frames: tuple[Frame, ...]
+    predicted: tuple[Frame, ...]
+    radii: tuple[float, ...]
+    said: tuple[str, ...] = ()
+    noted: tuple[str, ...] = ()
+    rho: float = RHO
+    against: tuple[str, ...] = ()
+    full: bool = True
+
+    @cached_property
+    def summaries(self) -> list[Summary]:
+        return [summarise(frame, self.radii, self.rho, self.full) for frame in self.frames]
+
+    @cached_property
+    def predictions(self) -> list[Summary]:
+        return [summarise(frame, (), self.rho, self.full) for frame in self.predicted]
+
+    @cached_property
+    def recorded(self) -> list[Frame]:
+        """Certification logs as they are, without what-ifs."""
+        return [frame for frame in self.frames if not frame.note]
+
+    @cached_property
+    def published(self) -> list[published.Published]:
+        return published.matching(self.against, self.recorded) if self.against else []
+
+    def comparisons(self) -> list[comparison.Comparison]:
+        """Every further log against the first, on the images that they share."""
+        first, *others = self.recorded
+        return [comparison.compare(first, other, self.radii) for other in others]
+
+    def envelopes(self) -> list[tuple[str, tuple[comparison.EnvelopePoint, ...]]]:
+        """The envelope of each group of logs that has several."""
+        found = []
+        for group, frames in comparison.groups(self.recorded).items():
+            if len(frames) > 1:
+                what = " ".join(part for part in group if part)
+                title = f"Best of {len(frames)} runs per radius{': ' + what if what else ''} (%)"
+                found.append((title, comparison.envelope(frames, self.radii)))
+        return found
+
+
+def assemble(
+    frames: Sequence[Frame],
+    radii: Sequence[float] = (),
+    *,
+    common_idx: bool = False,
+    what_if: Sequence[tuple[str, str]] = (),
+    against: Sequence[str] = (),
+    rho: float = RHO,
+    full: bool = True,
+) -> Report:
+    """Infer what logs leave out, add what-ifs, choose radii, and gather what must be said."""
+    if common_idx and frames:
+        frames = sources.common_images(frames)
+    said = sources.cautions(frames)
+    frames, noted = sources.detected(frames)
+    certified = [frame for frame in frames if frame.kind == "certify"]
+    predicted = [frame for frame in frames if frame.kind == "predict"]
+    certified = [frame for group in comparison.groups(certified).values() for frame in group]
+    grid = tuple(radii) or metrics.default_radii(certified)
+    shown, impossible = _with_changes(certified, what_if)
+    said += impossible
+    said += rule_cautions(certified, grid)
+    said += [line for frame in certified if (line := _undecided(frame, grid))]
+    return Report(tuple(shown), tuple(predicted), grid, tuple(said), tuple(noted), rho, tuple(against), full)
+
+
+def _with_changes(frames: Sequence[Frame], changes: Sequence[tuple[str, str]]) -> tuple[list[Frame], list[str]]:
+    """Each log and its what-ifs, and why there are none of some; raises UsageError if none is possible."""
+    shown, impossible = [], []
+    for frame in frames:
+        shown.append(frame)
+        for kind, value in changes:
+            try:
+                shown.append(whatif.apply(frame, kind, value))
+            except UsageError as error:
+                impossible.append(f"no what-if {kind}={value}: {error}")
+    if impossible and len(shown) == len(frames):
+        raise UsageError(impossible[0])
+    return shown, impossible
+
+
+def rule_cautions(frames: Sequence[Frame], radii: Sequence[float]) -> list[str]:
+    """Logs that prove certain radii only: no ACR, and other radii are rounded down to theirs."""
+    found = []
+    for frame in frames:
+        if frame.rule != "radii":
+            continue
+        grid = [float(radius) for radius in frame.settings.get("radii") or ()]
+        others = [radius for radius in radii if grid and min(abs(radius - known) for known in grid) > 1e-12]
+        found.append(f"{frame.name}: no ACR: {metrics.NO_ACR}")
+        if others:
+            listed = ", ".join(f"{radius:g}" for radius in others)
+            found.append(f"{frame.name}: it was made for the radii {grid}; at {listed} its accuracy is a lower bound")
+    return found
+
+
+def _undecided(frame: Frame, radii: Sequence[float]) -> str | None:
+    counts = undecided(frame, radii)
+    if not any(counts):
+        return None
+    listed = ", ".join(f"{count} at r={radius:g}" for count, radius in zip(counts, radii, strict=True) if count)
+    return f"{frame.name}: radii are printed with {printing(frame.radius)}, which leaves rows undecided: {listed}"
+
+
+def choose_tables(report: Report, parts: Collection[str], intervals: bool = False) -> list[Table]:
+    """The tables of these parts, in a fixed order; parts that have nothing to show are left out."""
+    found = []
+    several = len(report.recorded) > 1
+    if report.frames:
+        if "certified" in parts:
+            found.append(tables.certified(report.summaries, report.radii, intervals))
+        if "measures" in parts:
+            found.append(tables.measures(report.summaries))
+        if "bounds" in parts:
+            found.append(tables.lower_bounds(report.summaries, report.radii, report.rho))
+        if "envelope" in parts:
+            found += [tables.envelope(title, points) for title, points in report.envelopes()]
+        if "compare" in parts and several:
+            found.append(tables.comparisons(report.comparisons(), report.radii))
+        if "against" in parts and report.against:
+            mine = [summary for summary in report.summaries if not summary.note]
+            found.append(tables.against(mine, report.published, report.radii, published.load()[1]))
+        if "classes" in parts:
+            found += [tables.classes(summary, report.radii) for summary in report.summaries]
+    if report.predicted:
+        found.append(tables.predicted(report.predictions))
+    return found
+
+
+def as_document(report: Report, problems: Sequence[str], parts: Collection[str]) -> dict[str, Any]:
+    """The report as plain data."""
+    extra: dict[str, Any] = {"problems": list(problems), "notes": list(report.noted)}
+    if "envelope" in parts:
+        extra["envelopes"] = [
+            {"title": title, "points": [document.plain(point) for point in points]}
+            for title, points in report.envelopes()
+        ]
+    if "compare" in parts and len(report.recorded) > 1:
+        extra["comparisons"] = [document.plain(each) for each in report.comparisons()]
+    if report.against:
+        extra["published"] = [_published(row) for row in report.published]
+    return document.build([*report.summaries, *report.predictions], report.radii, report.said, report.rho, **extra)
+
+
+def _published(row: published.Published) -> dict[str, Any]:
+    plain = document.plain(row)
+    return {**plain, "certified": {f"{radius:g}": share for radius, share in row.certified.items()}}
+
+
+def require_plottable(report: Report) -> None:
+    """Raise SmoothctlError if there is no certification log to draw."""
+    if not report.frames:
+        raise SmoothctlError("there is no certification log to plot")
