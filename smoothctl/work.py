@@ -11,9 +11,10 @@ from smoothctl.api import ABSTAIN, Event
 from smoothctl.config import CertifySettings
 from smoothctl.data import image_id
 from smoothctl.jobs import Job
+from smoothctl.journal import Writer, open_log, part_path
 from smoothctl.plugins import registry
 from smoothctl.prediction import Prediction
-from smoothctl.records import Writer, format_votes
+from smoothctl.records import format_votes
 from smoothctl.rules import Certificate
 from smoothctl.sampling import Decided
 from smoothctl.sharing import Shard, Workers, join_workers
@@ -33,7 +34,7 @@ def run(job: Job, path: Path, overwrite: bool = False, shard: Shard | None = Non
     try:
         indices = shard.of(job.indices) if shard else list(job.indices)
         about = job.about() if shard is None else {**job.about(), "shard": str(shard), "whole": len(job.indices)}
-        with records.open_log(path, columns, job.identity(), about, len(indices), overwrite) as log:
+        with open_log(path, columns, job.identity(), about, len(indices), overwrite) as log:
             _lead(job, log, indices, workers)
     except Exception as error:
         if workers is not None:
@@ -66,7 +67,7 @@ def _lead(job: Job, log: Writer, indices: Sequence[int], workers: Workers | None
 def _help(job: Job, path: Path, columns: tuple[str, ...], workers: Workers) -> None:
     """Work as one of torchrun's other workers, into a part file of its own."""
     todo = workers.todo()
-    part = records.part_path(path, workers.rank)
+    part = part_path(path, workers.rank)
     with outputs.exclusive(part):
         log = Writer(part, columns, frozenset())
         part.touch()

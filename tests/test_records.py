@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smoothctl.errors import SmoothctlError, UsageError
-from smoothctl.records import CERTIFY_COLUMNS, format_votes, open_log, parse_votes, read_log
+from smoothctl.journal import open_log
+from smoothctl.records import CERTIFY_COLUMNS, format_votes, parse_votes, read_log
 
 HEADER = "idx\tlabel\tpredict\tradius\tcorrect\ttime\n"
 

@@ -120,7 +120,8 @@ def command(
     """
     values = dict(locals())
     from smoothctl.config import CertifySettings, validated
-    from smoothctl.records import merge_shares, require_complete, share_path
+    from smoothctl.journal import merge_shares, share_path
+    from smoothctl.records import require_complete
     from smoothctl.report.sources import default_log
     from smoothctl.report.summary import show_log
     from smoothctl.sharing import read_shard
