@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +15,19 @@ from torch import Tensor
 from smoothctl import console, records
 from smoothctl.api import ABSTAIN, Dataset, Event, LabelledImages, Noise
 from smoothctl.certification import Certificate, cohen
-from smoothctl.checkpoint import Model, check_classes, load_model
+from smoothctl.checkpoint import Model, check_classes, load_model, require_sigma
+from smoothctl.composition import denoised
 from smoothctl.config import CertifySettings, PredictSettings
-from smoothctl.data import fingerprint, image_id, open_split, to_pixels
+from smoothctl.data import READ_ERRORS, fingerprint, image_id, open_dataset, to_pixels
 from smoothctl.errors import SmoothctlError, UsageError
+from smoothctl.foreign import Assumptions
+from smoothctl.models import find_architecture
 from smoothctl.plugins import Registered, provenance, registry
 from smoothctl.prediction import Prediction, majority
 from smoothctl.records import Writer, format_votes
 from smoothctl.runtime import versions
 from smoothctl.sampling import Decided, Rule, Sampler
-
-READ_ERRORS = (OSError, SyntaxError, ValueError, EOFError)
+from smoothctl.transforms import transform_of
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ class Job:
             "dataset": self.dataset.name,
             "split": self.split,
             "data": fingerprint(self.images),
+            "transform": transform_of(self.images),
             "sigma": self.sigma,
             "noise": self.noise.name,
             "norm": self.noise.norm,
@@ -132,30 +135,42 @@ def prepare(
     data: Path | None,
     device: torch.device,
     download: bool = False,
+    given: Assumptions | None = None,
+    denoiser: Path | None = None,
 ) -> Job:
     """Load and check everything that a job needs, before any sampling.
 
+    ``given`` says what a model file of other code does not; ``denoiser`` is put in front of the model.
     Raises UsageError for what does not fit together, and warns of a sigma that the model was not trained for.
     """
     settings.check_n()
     plugins = registry()
-    model = load_model(model_path, device)
-    dataset = plugins.find("dataset", settings.dataset or model.info.dataset)
-    check_classes(model, dataset.value.class_names, dataset.name)
+    given = replace(given or Assumptions(), noise=settings.noise)
+    asked = plugins.find("dataset", settings.dataset) if settings.dataset else None
+    if asked is not None:
+        known = asked.value if asked.value.shape and asked.value.class_names else None
+        split = settings.split or default_split(asked.value)
+        given = replace(given, dataset=known or open_dataset(asked.value, split, data, download)[0])
+    model = denoised(load_model(model_path, device, given), denoiser)
+    entry = asked or plugins.find("dataset", model.info.dataset)
+    split = settings.split or default_split(entry.value)
+    dataset, images = open_dataset(entry.value, split, data, download, model.info.input_shape)
+    check_classes(model, dataset.class_names, dataset.name)
     noise = plugins.find("noise", settings.noise or model.info.noise)
-    sigma = settings.sigma if settings.sigma is not None else model.info.sigma
+    sigma = require_sigma(settings.sigma, model)
     warn_mismatch(model, sigma, noise.name)
-    images = open_split(dataset.value, settings.split or default_split(dataset.value), data, download)
     return Job(
-        model, dataset.value, images, settings.indices(len(images)), noise.value, sigma, settings, device,
-        (dataset, noise, plugins.find("architecture", model.info.arch)),
+        model, dataset, images, settings.indices(len(images)), noise.value, sigma, settings, device,
+        (entry, noise, find_architecture(model.info.arch)),
     )  # fmt: skip
 
 
 def warn_mismatch(model: Model, sigma: float, noise: str) -> None:
     """Warn of noise that the model was not trained for."""
-    if sigma != model.info.sigma:
-        console.warn(f"the model was trained for sigma {model.info.sigma:g}, here sigma is {sigma:g}")
+    trained = model.info.sigma
+    if trained is not None and sigma != trained:
+        how = f"for sigma {trained:g}" if trained else "without noise"
+        console.warn(f"the model was trained {how}, here sigma is {sigma:g}")
     if noise != model.info.noise:
         console.warn(f"the model was trained under {model.info.noise} noise, here it is {noise}")
 
