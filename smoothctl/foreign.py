@@ -19,7 +19,7 @@ from smoothctl import console
 from smoothctl.api import Dataset, Imported
 from smoothctl.data import describe_dataset
 from smoothctl.errors import SmoothctlError, UsageError
-from smoothctl.models import build_classifier, canonical_arch, find_architecture
+from smoothctl.models import build_classifier, canonical_arch, find_architecture, sketch_network
 from smoothctl.normalization import Constants, describe, of_dataset, read_normalize
 from smoothctl.plugins import registry
 from smoothctl.weights import misfits, read_content
@@ -181,10 +181,8 @@ def _recognise_shapes(variants: list[Weights], given: Assumptions) -> Iterator[t
         dataset = None if entry.name.endswith("/") else _dataset_of(entry.name, given)
         if dataset is None:
             continue
-        try:
-            with torch.device("meta"):
-                network = build_classifier(entry.name, classes, _shape(dataset)).network
-        except SmoothctlError:
+        network = sketch_network(entry, classes, _shape(dataset))
+        if network is None:
             continue
         for weights in variants:
             if not misfits(network, weights.state):

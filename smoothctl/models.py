@@ -75,13 +75,26 @@ def build_classifier(
     return BaseClassifier(network, means, stds, persistent)
 
 
+def sketch_network(entry: Registered, num_classes: int, input_shape: tuple[int, int, int]) -> nn.Module | None:
+    """An architecture's network without memory for its weights, only to see their names and shapes.
+
+    None if it cannot be built like this for these images.
+    """
+    zeros, ones = (0.0,) * input_shape[0], (1.0,) * input_shape[0]
+    try:
+        with torch.device("meta"):
+            network: nn.Module = entry.value.build(ModelSpec(entry.name, num_classes, input_shape, {}, zeros, ones))
+    except Exception:
+        return None
+    return network
+
+
 def _build(architecture: Architecture, arch: str, spec: ModelSpec) -> nn.Module:
     try:
         network = architecture.build(spec)
-        meta = any(parameter.is_meta for parameter in network.parameters())
         with torch.no_grad():
             network.eval()
-            logits = network(torch.zeros(2, *spec.input_shape, device="meta" if meta else "cpu"))
+            logits = network(torch.zeros(2, *spec.input_shape))
     except SmoothctlError:
         raise
     except Exception as error:

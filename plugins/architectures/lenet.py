@@ -33,7 +33,7 @@ def build(spec: ModelSpec) -> nn.Module:
 
 
 def build_lenet5(spec: ModelSpec) -> nn.Module:
-    """AdverTorch's LeNet5 for MNIST: 3x3 convolutions of 32 and 64 channels; 662,026 parameters."""
+    """AdverTorch's LeNet5 for MNIST: 3x3 convolutions of 32 and 64 channels; 648,226 parameters."""
     channels, height, width = spec.input_shape
     if min(height, width) < 4:
         raise UsageError(f"lenet5 needs images of at least 4x4, not {height}x{width}")
