@@ -54,10 +54,11 @@ def open_dataset(
 
 
 def describe_dataset(dataset: Dataset, images: LabelledImages | None = None) -> Dataset:
-    """A dataset with its class names, as far as they are known: its own, its files', or those it can find."""
-    names = dataset.class_names or tuple(getattr(images, "class_names", ()))
+    """A dataset with its class names and shape, as far as they are known: its own, or those of its images."""
+    names = dataset.class_names
     if not names and dataset.find_class_names is not None:
         names = dataset.find_class_names()
+    names = names or tuple(getattr(images, "class_names", ()))
     if images is not None and not names:
         raise SmoothctlError(f"dataset {dataset.name} states no class names, and neither do its images")
     shape = tuple(images.images.shape[1:]) if isinstance(images, ArrayImages) and not dataset.shape else None

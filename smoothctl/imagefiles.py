@@ -29,6 +29,8 @@ class ImageFiles:
         try:
             with Image.open(path) as opened:
                 opened.load()
+                if opened.mode.startswith(("I", "F")):
+                    raise OSError(f"{opened.mode} pixels of more than 8 bits have no fixed scale; save it in 8 bits")
                 upright = ImageOps.exif_transpose(opened)
                 image = upright if upright.mode == "L" else upright.convert("RGB")
         except (OSError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError) as error:

@@ -75,7 +75,7 @@ def test_an_architecture_trains_saves_loads_and_certifies(entry: Registered, tmp
     images = ArrayImages(array, np.array([0, 1]), dataset.class_names)
     arch = member(entry)
     settings = TrainSettings(
-        arch=arch, dataset=dataset.name, epochs=1, batch_size=2, lr=0.001, augment=False, sigma=0.25
+        arch=arch, dataset=dataset.name, epochs=1, batch_size=2, lr=0.001, momentum=0, augment=False, sigma=0.25
     )
     (line,) = train(settings, TrainingData(dataset, images, images, 1), tmp_path / "run", device=CPU)
     assert np.isfinite(line["loss"])
