@@ -140,18 +140,20 @@ def _choose_arch(file: Path, imported: Imported, given: Assumptions) -> tuple[st
     if given.arch is not None:
         found = _fit(file, given.arch, variants, given)
         return (*found, "given")
-    problem = ""
+    problem: SmoothctlError | None = None
     if imported.arch is not None and _is_known(imported.arch):
         try:
             return (*_fit(file, imported.arch, variants, given), f"the file says {imported.arch!r}")
         except SmoothctlError as error:
-            problem = f" ({error})"
+            problem = error
     matches = list(_recognise_shapes(variants, given))
     if len(matches) == 1:
         return (*matches[0], "its weights have these names and shapes")
+    if problem is not None and not matches:
+        raise problem
     said = f"says arch {imported.arch!r}, which fits no architecture here" if imported.arch else "names no architecture"
     which = "several fit: " + ", ".join(match[0] for match in matches) if matches else "none has weights like these"
-    raise UsageError(f"{file} {said}, and of those registered {which}; give --arch NAME{problem}")
+    raise UsageError(f"{file} {said}, and of those registered {which}; give --arch NAME")
 
 
 def _is_known(arch: str) -> bool:
