@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from smoothctl.data import describe_dataset
 from smoothctl.errors import SmoothctlError, UsageError
 from smoothctl.models import build_classifier, canonical_arch, find_architecture, sketch_network
 from smoothctl.normalization import Constants, describe, of_dataset, read_normalize
-from smoothctl.plugins import registry
+from smoothctl.plugins import Source, registry
 from smoothctl.weights import misfits, read_content
 
 WRAPPERS = ("module", "_orig_mod")
@@ -169,8 +170,8 @@ def _fit(file: Path, arch: str, variants: list[Weights], given: Assumptions) -> 
     if dataset is None:
         raise UsageError(f"{file} does not say what it was trained on; give --dataset")
     classes = _count_classes(variants[0].state)
-    network = build_classifier(arch, classes, _shape(dataset), given.arch_options).network
-    problems = [misfits(network, weights.state) for weights in variants]
+    own = build_classifier(arch, classes, _shape(dataset), given.arch_options).network.state_dict()
+    problems = [misfits(own, weights.state) for weights in variants]
     if "" not in problems:
         raise SmoothctlError(f"{file} does not fit architecture {arch} for {dataset.name}: {problems[0]}")
     return canonical_arch(arch), dataset, variants[problems.index("")]
@@ -183,13 +184,20 @@ def _recognise_shapes(variants: list[Weights], given: Assumptions) -> Iterator[t
         dataset = None if entry.name.endswith("/") else _dataset_of(entry.name, given)
         if dataset is None:
             continue
-        network = sketch_network(entry, classes, _shape(dataset))
-        if network is None:
+        own = _sketch(entry.name, entry.source, classes, _shape(dataset))
+        if own is None:
             continue
         for weights in variants:
-            if not misfits(network, weights.state):
+            if not misfits(own, weights.state):
                 yield entry.name, dataset, weights
                 break
+
+
+@cache
+def _sketch(name: str, source: Source, classes: int, shape: tuple[int, int, int]) -> Mapping[str, Tensor] | None:
+    """Names and shapes of an architecture's weights; ``source`` tells plugins of one name apart."""
+    network = sketch_network(registry().find("architecture", name), classes, shape)
+    return None if network is None else network.state_dict()
 
 
 def _dataset_of(arch: str, given: Assumptions) -> Dataset | None:

@@ -78,13 +78,12 @@ def _read_safetensors(file: Path) -> dict[str, Any]:
     return {"format": metadata.get("format"), "info": json.loads(metadata["info"]), "state_dict": tensors}
 
 
-def misfits(network: nn.Module, state: Mapping[str, Tensor]) -> str:
-    """Say what is missing, left over or misshapen if these weights were loaded; empty if they fit.
+def misfits(own: Mapping[str, Tensor], state: Mapping[str, Tensor]) -> str:
+    """Say what of a network's ``own`` state is missing, left over or misshapen in ``state``; empty if it fits.
 
     Counters of batches, which torch's batch norms keep since 0.4.1 and which decide no output of
     ours, may be missing.
     """
-    own = network.state_dict()
     missing = [key for key in own if key not in state and not key.endswith(COUNTER)]
     extra = [key for key in state if key not in own]
     shapes = [key for key in own if key in state and own[key].shape != state[key].shape]
@@ -106,7 +105,7 @@ def misfits(network: nn.Module, state: Mapping[str, Tensor]) -> str:
 
 def load_state(network: nn.Module, state: Mapping[str, Tensor], file: Path, arch: str) -> None:
     """Load all weights; raises SmoothctlError that lists what is missing, left over or misshapen."""
-    if problem := misfits(network, state):
+    if problem := misfits(network.state_dict(), state):
         raise SmoothctlError(f"{file} does not fit its architecture {arch}: {problem}")
     counters = {key: value for key, value in network.state_dict().items() if key.endswith(COUNTER)}
     network.load_state_dict({**counters, **state}, strict=True)
