@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from smoothctl.api import Batch as Batch
     from smoothctl.api import Dataset as Dataset
     from smoothctl.api import Event as Event
+    from smoothctl.api import Imported as Imported
+    from smoothctl.api import Importer as Importer
     from smoothctl.api import LabelledImages as LabelledImages
     from smoothctl.api import Method as Method
     from smoothctl.api import ModelSpec as ModelSpec
@@ -25,10 +27,16 @@ if TYPE_CHECKING:
     from smoothctl.certification import certify as certify
     from smoothctl.checkpoint import load_model as load_model
     from smoothctl.data import DatasetMissing as DatasetMissing
+    from smoothctl.data import read_npz as read_npz
     from smoothctl.draws import Draws as Draws
     from smoothctl.errors import SmoothctlError as SmoothctlError
     from smoothctl.errors import UsageError as UsageError
+    from smoothctl.foreign import Assumptions as Assumptions
+    from smoothctl.foreign import read_weights as read_weights
     from smoothctl.hookspecs import hookimpl as hookimpl
+    from smoothctl.imagefiles import ImageFiles as ImageFiles
+    from smoothctl.imagefiles import class_folders as class_folders
+    from smoothctl.models import build_classifier as build_classifier
     from smoothctl.prediction import Prediction as Prediction
     from smoothctl.prediction import predict as predict
     from smoothctl.rules import Certificate as Certificate
@@ -42,6 +50,8 @@ _HOME = {
     "Batch": "api",
     "Dataset": "api",
     "Event": "api",
+    "Imported": "api",
+    "Importer": "api",
     "LabelledImages": "api",
     "Method": "api",
     "ModelSpec": "api",
@@ -53,10 +63,16 @@ _HOME = {
     "certify": "certification",
     "load_model": "checkpoint",
     "DatasetMissing": "data",
+    "read_npz": "data",
     "Draws": "draws",
     "SmoothctlError": "errors",
     "UsageError": "errors",
+    "Assumptions": "foreign",
+    "read_weights": "foreign",
     "hookimpl": "hookspecs",
+    "ImageFiles": "imagefiles",
+    "class_folders": "imagefiles",
+    "build_classifier": "models",
     "Prediction": "prediction",
     "predict": "prediction",
     "SmoothedClassifier": "smoothed",

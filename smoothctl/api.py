@@ -29,7 +29,7 @@ class LabelledImages(Protocol):
 
     An image is a PIL image, an array [H,W] or [H,W,C] (uint8, or float in [0,1]), or a float tensor
     [C,H,W] in [0,1]. A source may also have ``image_id(index) -> str``, a name that outlives
-    re-ordering, such as a relative path.
+    re-ordering, such as a relative path, and ``class_names``, if the dataset leaves them open.
     """
 
     def __len__(self) -> int: ...
@@ -39,10 +39,14 @@ class LabelledImages(Protocol):
 
 @dataclass(frozen=True)
 class ArrayImages:
-    """Images that fit in memory: uint8, or float in [0,1], [N,H,W] or [N,H,W,C], with int64 labels [N]."""
+    """Images that fit in memory: uint8, or float in [0,1], [N,H,W] or [N,H,W,C], with int64 labels [N].
+
+    ``class_names`` is for a dataset whose names are known once it is opened.
+    """
 
     images: np.ndarray
     labels: np.ndarray
+    class_names: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.images)
@@ -82,39 +86,87 @@ class Dataset:
     dataset's own place), and downloads only if ``download`` is true. Missing files are a
     :class:`smoothctl.DatasetMissing`. ``augment(x, draws)`` changes a training batch
     [B,C,H,W] of pixels in [0,1].
+
+    What is empty is known once the images are opened: ``class_names`` from the images' own
+    ``class_names`` (or from ``find_class_names``, where that needs no files), ``shape`` from the
+    model, ``--size`` or the first image, ``mean`` and ``std`` as 0.5. PIL images are brought to
+    the shape by the engine: scaled so that the shorter side is ``resize`` for a crop of ``shape``
+    (None: so that they just cover it), then cropped in the centre.
     """
 
     name: str
     load: Callable[[str, Path | None, bool], LabelledImages]
-    shape: tuple[int, int, int]
-    class_names: tuple[str, ...]
-    mean: tuple[float, ...]
-    std: tuple[float, ...]
+    shape: tuple[int, int, int] | tuple[()] = ()
+    class_names: tuple[str, ...] = ()
+    mean: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
     summary: str = ""
     aliases: tuple[str, ...] = ()
     splits: tuple[str, ...] = ("train", "test")
     augment: Callable[[Tensor, Draws], Tensor] | None = None
     recipe: Recipe = field(default_factory=Recipe)
+    resize: int | None = None
+    find_class_names: Callable[[], tuple[str, ...]] | None = None
 
 
 @dataclass(frozen=True)
 class ModelSpec:
     """What an architecture is asked to build: ``name`` is the canonical name, or for a family what follows
-    its slash; ``input_shape`` is (C,H,W); ``options`` are the user's ``--arch-option`` values."""
+    its slash; ``input_shape`` is (C,H,W); ``options`` are the user's ``--arch-option`` values, with
+    numbers, true, false and none read as such; ``mean`` and ``std`` are the dataset's, for an
+    architecture that normalises by itself."""
 
     name: str
     num_classes: int
     input_shape: tuple[int, int, int]
     options: Mapping[str, Any] = field(default_factory=dict)
+    mean: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
 class Architecture:
     """A network under a name. ``build(spec)`` makes a module from images [B,C,H,W], already
-    normalised by the engine's first layer, to logits [B,classes]."""
+    normalised by the engine's first layer, to logits [B,classes].
+
+    ``options`` says what ``--arch-option`` takes (None: whatever the family takes); those in
+    ``initial_options`` only choose the first weights and are left out when weights come from a
+    file. ``dataset`` is what the published files of this name were trained on. An architecture
+    that ``normalizes`` is given pixels. ``example`` is a small member of a family.
+    """
 
     name: str
     build: Callable[[ModelSpec], nn.Module]
+    summary: str = ""
+    aliases: tuple[str, ...] = ()
+    options: Mapping[str, str] | None = field(default_factory=dict)
+    initial_options: tuple[str, ...] = ()
+    dataset: str | None = None
+    normalizes: bool = False
+    example: str = ""
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What an importer found in a stranger's file: the weights, and what the file says of them (None: nothing).
+
+    ``where`` names the place in the file, for messages.
+    """
+
+    state: Mapping[str, Tensor]
+    where: str
+    arch: str | None = None
+    epochs: int | None = None
+    sigma: float | None = None
+
+
+@dataclass(frozen=True)
+class Importer:
+    """A layout of other people's checkpoints. ``read(content)`` gives what it finds in the plain data
+    and tensors of a file, or None if the file has another layout."""
+
+    name: str
+    read: Callable[[Any], Imported | None]
     summary: str = ""
     aliases: tuple[str, ...] = ()
 

@@ -26,6 +26,7 @@ from smoothctl.rules import (
 from smoothctl.sampling import Rule, Sampler
 from smoothctl.sequential import plan_radii
 
+NO_LABEL = -1
 RuleMaker = Callable[[int], Rule[Certificate]]
 """From an image's label (which only ``skip_misclassified`` looks at) to a fresh rule."""
 
@@ -90,7 +91,7 @@ def certify(
     kind: Noise = registry().find("noise", noise).value
     make = rule_maker(settings, kind, sigma)
     sampler: Sampler[Certificate] = tensor_sampler(model, images, kind, sigma, seed, batch_size, device)
-    return run_tensors(sampler, images, indices, lambda index: make(-1))
+    return run_tensors(sampler, images, indices, lambda index: make(NO_LABEL))
 
 
 def run_tensors(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +10,17 @@ from typing import Any
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from torch import Tensor, nn
+from torch import Tensor
 
 from smoothctl.errors import SmoothctlError, UsageError
-from smoothctl.models import BaseClassifier, build_network
+from smoothctl.foreign import Assumptions, Recognised, recognise
+from smoothctl.models import BaseClassifier, build_classifier, canonical_arch
+from smoothctl.normalization import describe
 from smoothctl.outputs import replace_file
-from smoothctl.plugins import registry
+from smoothctl.ownmodule import is_own
+from smoothctl.plugins import provenance, registry
+from smoothctl.runtime import versions
+from smoothctl.weights import file_sha256, load_state, read_content
 
 FORMAT = "smoothctl-model-1"
 MODEL_FILE = "model.pt"
@@ -28,13 +31,20 @@ class Ancestor(BaseModel):
 
     arch: str
     method: str
-    sigma: float
+    sigma: float | None
     dataset: str
     sha256: str
 
 
+class Origin(BaseModel):
+    """The file of other code that a model was converted from."""
+
+    file: str
+    sha256: str
+
+
 class ModelInfo(BaseModel):
-    """What a model file says of itself."""
+    """What a model file says of itself. Of sigma, 0 means trained without noise, None that nobody said."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -45,12 +55,13 @@ class ModelInfo(BaseModel):
     mean: list[float]
     std: list[float]
     noise: str
-    sigma: float
+    sigma: float | None
     method: str
     method_options: dict[str, Any] = Field(default_factory=dict)
     dataset: str
-    seed: int
-    epochs: int
+    seed: int | None = None
+    epochs: int | None = None
+    origin: Origin | None = None
     lineage: list[Ancestor] = Field(default_factory=list)
     plugins: dict[str, dict[str, str]] = Field(default_factory=dict)
     versions: dict[str, str] = Field(default_factory=dict)
@@ -60,7 +71,7 @@ class ModelInfo(BaseModel):
 class Model:
     """A model that was loaded: the base classifier in eval mode, frozen, and where it came from."""
 
-    classifier: nn.Module
+    classifier: BaseClassifier
     info: ModelInfo
     sha256: str
     path: Path
@@ -100,76 +111,74 @@ def newest_run(root: Path) -> Path:
     return models[-1].parent
 
 
-def load_model(path: Path | str, device: torch.device | str = "cpu") -> Model:
+def load_model(path: Path | str, device: torch.device | str = "cpu", given: Assumptions | None = None) -> Model:
     """Load a model file or run directory on a device, with all its weights or not at all.
 
-    Raises UsageError if there is no file and SmoothctlError if it is not a model of ours, would
-    run code, or does not fit its architecture.
+    ``given`` is what the user says of it: needed for files of other code, checked against ours. Raises
+    UsageError if there is no file or something must be said, and SmoothctlError if it would run
+    code or does not fit its architecture.
     """
     file = find_model_file(Path(path))
-    info, state = _read(file)
-    entry = registry().find("architecture", info.arch)
-    network = build_network(entry, info.arch, len(info.class_names), info.input_shape, info.arch_options)
-    _load_state(network, state, file)
-    classifier = BaseClassifier(network, info.mean, info.std).to(device).eval().requires_grad_(False)
-    return Model(classifier, info, file_sha256(file), file)
-
-
-def _read(file: Path) -> tuple[ModelInfo, dict[str, Tensor]]:
-    if file.suffix == ".safetensors":
-        from safetensors import SafetensorError, safe_open
-
-        try:
-            with safe_open(file, "pt") as handle:
-                metadata = handle.metadata() or {}
-                tensors = {key: handle.get_tensor(key) for key in handle.keys()}  # noqa: SIM118
-        except SafetensorError as error:
-            raise SmoothctlError(f"{file} is not a safetensors file ({error})") from None
-        content: Any = {
-            "format": metadata.get("format"),
-            "info": json.loads(metadata.get("info", "null")),
-            "state_dict": tensors,
-        }
+    content = read_content(file)
+    given = given or Assumptions()
+    if _is_ours(content):
+        info, state = _read_own(file, content)
+        _check_given(file, info, given)
     else:
-        try:
-            content = torch.load(file, map_location="cpu", weights_only=True)
-        except pickle.UnpicklingError:
-            raise SmoothctlError(
-                f"{file} holds Python objects beside tensors and plain data; "
-                "loading it could run code, so it is refused"
-            ) from None
-        except (RuntimeError, EOFError, OSError, KeyError, ValueError) as error:
-            raise SmoothctlError(f"{file} is not a model file ({' '.join(str(error).split())[:120]})") from None
-    found = content.get("format") if isinstance(content, dict) else None
-    if found != FORMAT:
-        keys = ", ".join(map(str, list(content)[:8])) if isinstance(content, dict) else type(content).__name__
-        raise SmoothctlError(f"{file} is not a smoothctl model (found: {keys})")
+        info, state = _import(file, recognise(file, content, given), given)
+    model = build_classifier(info.arch, len(info.class_names), info.input_shape, info.arch_options, info.mean, info.std)
+    load_state(model.network, state, file, info.arch)
+    return Model(model.to(device).eval().requires_grad_(False), info, file_sha256(file), file)
+
+
+def _is_ours(content: Any) -> bool:
+    return isinstance(content, dict) and content.get("format") == FORMAT
+
+
+def _read_own(file: Path, content: dict[str, Any]) -> tuple[ModelInfo, dict[str, Tensor]]:
     try:
         return ModelInfo(**content["info"]), content["state_dict"]
-    except (ValidationError, TypeError) as error:
+    except (ValidationError, TypeError, KeyError) as error:
         raise SmoothctlError(f"{file} has a damaged description ({' '.join(str(error).split())[:200]})") from None
 
 
-def _load_state(network: nn.Module, state: Mapping[str, Tensor], file: Path) -> None:
-    """Load all weights; raises SmoothctlError that lists what is missing, left over or misshapen."""
-    own = network.state_dict()
-    missing = [key for key in own if key not in state]
-    extra = [key for key in state if key not in own]
-    shapes = [key for key in own if key in state and own[key].shape != state[key].shape]
-    if missing or extra or shapes:
-        matched = len(own) - len(missing) - len(shapes)
-        parts = [f"{matched} of {len(own)} tensors matched"]
-        for what, keys in (("missing", missing), ("left over", extra), ("of another shape", shapes)):
-            if keys:
-                parts.append(f"{len(keys)} {what}, such as {', '.join(keys[:3])}")
-        raise SmoothctlError(f"{file} does not fit its architecture: {'; '.join(parts)}")
-    network.load_state_dict(dict(state), strict=True)
+def _check_given(file: Path, info: ModelInfo, given: Assumptions) -> None:
+    """What a file of ours says of itself holds; what runs code is run only if the user names it too."""
+    if is_own(info.arch) and given.arch != info.arch:
+        raise UsageError(f"{file} was made with code of its author's own; to run that code, say --arch {info.arch}")
+    if given.arch is not None and canonical_arch(given.arch) != info.arch:
+        raise UsageError(f"{file} says that its architecture is {info.arch}, not {given.arch}; leave --arch out")
+    if given.normalize is not None:
+        raise UsageError(f"{file} says how it normalises ({describe(info.mean, info.std)}); leave --normalize out")
 
 
-def file_sha256(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal."""
-    with path.open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
+def _import(file: Path, found: Recognised, given: Assumptions) -> tuple[ModelInfo, dict[str, Tensor]]:
+    info = ModelInfo(
+        arch=found.arch,
+        arch_options=dict(given.arch_options),
+        class_names=list(found.dataset.class_names),
+        input_shape=found.input_shape,
+        mean=list(found.mean),
+        std=list(found.std),
+        noise=given.noise or "gaussian",
+        sigma=found.sigma,
+        method="unknown",
+        dataset=found.dataset.name,
+        epochs=found.epochs,
+        origin=Origin(file=file.name, sha256=file_sha256(file)),
+        plugins=provenance([registry().find("dataset", found.dataset.name)]),
+        versions=versions(),
+    )
+    return info, found.weights.state
+
+
+def require_sigma(asked: float | None, model: Model) -> float:
+    """The sigma that was asked for, or that the model was trained for; raises UsageError if neither is known."""
+    if asked is not None:
+        return asked
+    if not model.info.sigma:
+        raise UsageError(f"{model.path} does not say for which sigma it was trained; give --sigma")
+    return model.info.sigma
 
 
 def check_classes(model: Model, class_names: tuple[str, ...], dataset: str) -> None:

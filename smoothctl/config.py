@@ -158,6 +158,8 @@ class TrainSettings(Settings):
     milestones: tuple[Index, ...] | None = None
     gamma: Positive = 0.1
     augment: bool = True
+    normalize: str | None = None
+    size: Count | None = None
     seed: Seed = 0
     teacher_sha256: str | None = None
 

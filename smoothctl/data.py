@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -14,31 +15,82 @@ from torch import Tensor
 
 from smoothctl.api import ArrayImages, Dataset, LabelledImages
 from smoothctl.errors import SmoothctlError, UsageError
+from smoothctl.transforms import Fit, FittedImages
 
-NPZ_KEYS = {
-    "train": (("train_images", "train_labels"), ("x_train", "y_train")),
-    "test": (("test_images", "test_labels"), ("x_test", "y_test")),
-}
-DEFAULT_PLACE = Path("data")
+READ_ERRORS = (OSError, SyntaxError, ValueError, EOFError)
 
 
 class DatasetMissing(UsageError):
-    """The files of a dataset are not where they were looked for."""
+    """The files of a dataset are not where they were looked for; ``fetchable``: --download can get them."""
 
-    def __init__(self, dataset: str, place: Path, expected: str):
+    def __init__(self, dataset: str, place: Path, expected: str, fetchable: bool = True):
+        fetch = ", or fetch it with --download" if fetchable else " (it cannot be fetched from here)"
         super().__init__(
-            f"{dataset} is not in {place} (expected {expected}); "
-            f"say where it is with --data, or fetch it with --download"
+            f"{dataset} is not in {place} (expected {expected}); say where it is with --data{fetch}; "
+            "nothing is downloaded unasked"
         )
 
 
-def open_split(dataset: Dataset, split: str, data: Path | None = None, download: bool = False) -> LabelledImages:
-    """Open one split, from ``data`` if it is an .npz file, else through the dataset's plugin.
+def open_dataset(
+    dataset: Dataset,
+    split: str,
+    data: Path | None = None,
+    download: bool = False,
+    shape: tuple[int, int, int] | None = None,
+) -> tuple[Dataset, LabelledImages]:
+    """Open one split; also the dataset with all that is known once it is open.
 
-    Raises UsageError for an unknown split, missing files, or images that do not fit the dataset.
+    ``shape`` (the model's, or ``--size``) is what PIL images are brought to. Raises UsageError for
+    an unknown split, missing files, or images that do not fit the dataset.
     """
+    images = open_split(dataset, split, data, download)
+    known = describe_dataset(dataset, images)
+    wanted = shape or known.shape or _first_shape(images)
+    known = dataclasses.replace(known, shape=wanted)
+    if isinstance(images, ArrayImages):
+        return known, images
+    resize = None if dataset.resize is None else round(dataset.resize * min(wanted[1:]) / min(dataset.shape[1:]))
+    return known, FittedImages(images, Fit(wanted, resize))
+
+
+def describe_dataset(dataset: Dataset, images: LabelledImages | None = None) -> Dataset:
+    """A dataset with its class names and shape, as far as they are known: its own, or those of its images."""
+    names = dataset.class_names
+    if not names and dataset.find_class_names is not None:
+        names = dataset.find_class_names()
+    names = names or tuple(getattr(images, "class_names", ()))
+    if images is not None and not names:
+        raise SmoothctlError(f"dataset {dataset.name} states no class names, and neither do its images")
+    shape = tuple(images.images.shape[1:]) if isinstance(images, ArrayImages) and not dataset.shape else None
+    if shape is not None:
+        dataset = dataclasses.replace(dataset, shape=(shape[2] if len(shape) == 3 else 1, shape[0], shape[1]))
+    return dataclasses.replace(dataset, class_names=names)
+
+
+def known_shape(dataset: Dataset) -> tuple[int, int, int]:
+    """The shape of an opened dataset's images; raises UsageError if it has not been opened."""
+    if not dataset.shape:
+        raise UsageError(f"the shape of {dataset.name} images is known once they are opened; give --size")
+    return dataset.shape
+
+
+def _first_shape(images: LabelledImages) -> tuple[int, int, int]:
+    """The shape of the first image that can be read; raises SmoothctlError if none can."""
+    for index in range(len(images)):
+        try:
+            channels, height, width = pixels(images, index).shape
+        except READ_ERRORS:
+            continue
+        return channels, height, width
+    raise SmoothctlError(f"none of the {len(images)} images can be read")
+
+
+def open_split(dataset: Dataset, split: str, data: Path | None = None, download: bool = False) -> LabelledImages:
+    """Open one split as it is stored, from ``data`` if it is an .npz file, else through the dataset's plugin."""
     if data is not None and data.suffix == ".npz":
-        return _open_npz(dataset, split, data)
+        return _check_arrays(dataset, read_npz(data, split), data)
+    if data is not None and not data.exists() and not download:
+        raise UsageError(f"--data: there is nothing at {data}")
     if split not in dataset.splits:
         raise UsageError(f"dataset {dataset.name} has the splits {', '.join(dataset.splits)}, not {split!r}")
     images = dataset.load(split, data, download)
@@ -47,8 +99,13 @@ def open_split(dataset: Dataset, split: str, data: Path | None = None, download:
     return images
 
 
-def _open_npz(dataset: Dataset, split: str, path: Path) -> ArrayImages:
-    pairs = NPZ_KEYS.get(split, ((f"{split}_images", f"{split}_labels"),))
+def read_npz(path: Path, split: str) -> ArrayImages:
+    """Read a split's images [N,H,W] or [N,H,W,C] and labels [N] from an .npz file of plain arrays.
+
+    They are named SPLIT_images and SPLIT_labels, x_SPLIT and y_SPLIT, or images and labels; class names
+    may be in ``class_names``, else they are the numbers. Raises UsageError for anything else.
+    """
+    pairs = ((f"{split}_images", f"{split}_labels"), (f"x_{split}", f"y_{split}"), ("images", "labels"))
     try:
         with np.load(path, allow_pickle=False) as arrays:
             present = next((pair for pair in pairs if set(pair) <= set(arrays.files)), None)
@@ -56,17 +113,28 @@ def _open_npz(dataset: Dataset, split: str, path: Path) -> ArrayImages:
                 wanted = " or ".join("/".join(pair) for pair in pairs)
                 raise UsageError(f"{path} has no {wanted}; it has {', '.join(arrays.files)}")
             images, labels = arrays[present[0]], arrays[present[1]]
+            names = tuple(map(str, arrays["class_names"])) if "class_names" in arrays.files else ()
+            last = max((int(arrays[name].max()) for name in arrays.files if _holds_labels(name, arrays)), default=0)
     except OSError as error:
         raise UsageError(f"--data: cannot read {path} ({error})") from None
     except (ValueError, zipfile.BadZipFile) as error:
         raise UsageError(f"--data: {path} is not an .npz file of plain arrays ({error})") from None
     if images.ndim not in (3, 4) or len(images) != len(labels) or not len(images):
         raise UsageError(f"{path}: {present[0]} {images.shape} and {present[1]} {labels.shape} do not go together")
-    source = ArrayImages(images, labels.reshape(-1).astype(np.int64))
+    names = names or tuple(str(number) for number in range(last + 1))
+    return ArrayImages(images, labels.reshape(-1).astype(np.int64), names)
+
+
+def _holds_labels(name: str, arrays: Any) -> bool:
+    return (name.endswith("labels") or name.startswith("y_")) and arrays[name].size > 0
+
+
+def _check_arrays(dataset: Dataset, source: ArrayImages, path: Path) -> ArrayImages:
+    """Arrays that stand for a dataset have its shape and its labels; raises UsageError if not."""
     shape = tuple(pixels(source, 0).shape)
-    if shape != dataset.shape:
+    if dataset.shape and shape != dataset.shape:
         raise UsageError(f"{path} has images of shape {shape}, dataset {dataset.name} has {dataset.shape}")
-    classes = len(dataset.class_names)
+    classes = len(describe_dataset(dataset, source).class_names)
     if source.labels.min() < 0 or source.labels.max() >= classes:
         raise UsageError(f"{path} has labels up to {source.labels.max()}, dataset {dataset.name} has {classes} classes")
     return source
@@ -135,8 +203,12 @@ class BatchReader:
             num_workers=self.workers,
             generator=torch.Generator().manual_seed(seed),
         )
-        for x, y, index in loader:
-            yield x.to(self.device), y.to(self.device), index.to(self.device)
+        try:
+            for x, y, index in loader:
+                yield x.to(self.device), y.to(self.device), index.to(self.device)
+        except SmoothctlError as error:
+            # A worker process sends its whole traceback as the message.
+            raise SmoothctlError(str(error).strip().splitlines()[-1].split("SmoothctlError: ")[-1]) from None
 
     def _gather(self, batch: list[int]) -> tuple[Tensor, Tensor, Tensor]:
         assert self._memory is not None
@@ -165,7 +237,10 @@ class _Items(torch.utils.data.Dataset):  # type: ignore[type-arg]
         return len(self.images)
 
     def __getitem__(self, index: int) -> tuple[Tensor, int, int]:
-        image, label = self.images[index]
+        try:
+            image, label = self.images[index]
+        except READ_ERRORS as error:
+            raise SmoothctlError(f"image {index} cannot be trained on ({error}); mend it or take it away") from None
         return to_pixels(image, f"image {index}"), int(label), index
 
 

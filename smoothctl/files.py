@@ -13,13 +13,16 @@ from PIL import Image, ImageOps
 from torch import Tensor
 
 from smoothctl import console
-from smoothctl.checkpoint import load_model
+from smoothctl.checkpoint import load_model, require_sigma
+from smoothctl.composition import denoised
 from smoothctl.config import PredictSettings
 from smoothctl.data import to_pixels
 from smoothctl.errors import UsageError
+from smoothctl.foreign import Assumptions
 from smoothctl.inference import automatic_batch_size
 from smoothctl.jobs import warn_mismatch
 from smoothctl.prediction import predict
+from smoothctl.transforms import Fit
 
 
 @dataclass(frozen=True)
@@ -44,15 +47,21 @@ class FilePrediction:
 
 
 def predict_files(
-    model_path: Path, paths: Sequence[Path], settings: PredictSettings, device: torch.device, batch_size: int | None
+    model_path: Path,
+    paths: Sequence[Path],
+    settings: PredictSettings,
+    device: torch.device,
+    batch_size: int | None,
+    given: Assumptions | None = None,
+    denoiser: Path | None = None,
 ) -> list[FilePrediction]:
     """Predict each file; its noise belongs to its pixels, so that neither name nor order matters.
 
     Raises UsageError for a file that is not an image.
     """
-    model = load_model(model_path, device)
+    model = denoised(load_model(model_path, device, given), denoiser)
     info = model.info
-    sigma = settings.sigma if settings.sigma is not None else info.sigma
+    sigma = require_sigma(settings.sigma, model)
     noise = settings.noise or info.noise
     warn_mismatch(model, sigma, noise)
     images = torch.stack([read_image(path, info.input_shape) for path in paths])
@@ -92,7 +101,7 @@ def read_image(path: Path, shape: tuple[int, int, int]) -> Tensor:
         raise UsageError(f"{path} cannot be read as an image ({' '.join(str(error).split())})") from None
     if image.size != (width, height):
         console.note(f"{path}: {image.width}x{image.height} resized and centre-cropped to {width}x{height}")
-        image = ImageOps.fit(image, (width, height), Image.Resampling.BILINEAR)
+        image = Fit(shape)(image)
     return to_pixels(image, str(path))
 
 

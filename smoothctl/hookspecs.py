@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pluggy
 
 if TYPE_CHECKING:
-    from smoothctl.api import Architecture, Dataset, Event, Method, Noise
+    from smoothctl.api import Architecture, Dataset, Event, Importer, Method, Noise
 
 PROJECT = "smoothctl"
 hookspec = pluggy.HookspecMarker(PROJECT)
@@ -37,6 +37,11 @@ def register_datasets() -> Iterable[Dataset]:  # type: ignore[empty-body]
 @hookspec
 def register_noises() -> Iterable[Noise]:  # type: ignore[empty-body]
     """How to draw noise, and which radius a lower bound on p_A proves."""
+
+
+@hookspec
+def register_importers() -> Iterable[Importer]:  # type: ignore[empty-body]
+    """Layouts of other people's checkpoints. They are tried in the order of their names."""
 
 
 @hookspec

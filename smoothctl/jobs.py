@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +14,23 @@ from torch import Tensor
 
 from smoothctl import console
 from smoothctl.api import Dataset, LabelledImages, Noise
-from smoothctl.certification import rule_maker
-from smoothctl.checkpoint import Model, check_classes, load_model
+from smoothctl.certification import NO_LABEL, rule_maker
+from smoothctl.checkpoint import Model, check_classes, load_model, require_sigma
+from smoothctl.composition import denoised
 from smoothctl.config import CertifySettings, PredictSettings
-from smoothctl.data import fingerprint, open_split, to_pixels
+from smoothctl.data import READ_ERRORS, fingerprint, open_dataset, to_pixels
 from smoothctl.errors import UsageError
+from smoothctl.foreign import Assumptions
 from smoothctl.inference import Classifier, automatic_batch_size, make_ready
+from smoothctl.models import find_architecture
 from smoothctl.plugins import Registered, provenance, registry
 from smoothctl.prediction import majority
 from smoothctl.runtime import versions
 from smoothctl.sampling import Rule, Sampler
+from smoothctl.transforms import transform_of
 
 # From so many forward passes on, exporting the network to a faster runtime pays.
 WORTH_EXPORTING = 100_000
-READ_ERRORS = (OSError, SyntaxError, ValueError, EOFError)
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,7 @@ class Job:
             "dataset": self.dataset.name,
             "split": self.split,
             "data": fingerprint(self.images),
+            "transform": transform_of(self.images),
             "sigma": self.sigma,
             "noise": self.noise.name,
             "norm": self.noise.norm,
@@ -112,7 +116,9 @@ class Job:
         settings = self.settings
         if isinstance(settings, CertifySettings):
             make = rule_maker(settings, self.noise, self.sigma)
-            return lambda index: make(int(self.images[index][1]))
+            if settings.skip_misclassified:
+                return lambda index: make(int(self.images[index][1]))
+            return lambda index: make(NO_LABEL)
         return lambda index: majority(settings.n, settings.alpha)
 
     def readable(self, indices: Any, on_failure: Any) -> Iterator[tuple[int, Tensor]]:
@@ -144,20 +150,30 @@ def prepare(
     device: torch.device,
     download: bool = False,
     batch_size: int | None = None,
+    given: Assumptions | None = None,
+    denoiser: Path | None = None,
 ) -> Job:
     """Load and check everything that a job needs, before any sampling.
 
+    ``given`` says what a model file of other code does not; ``denoiser`` is put in front of the model.
     Raises UsageError for what does not fit together, and warns of a sigma that the model was not trained for.
     """
     settings.check()
     plugins = registry()
-    model = load_model(model_path, device)
-    dataset = plugins.find("dataset", settings.dataset or model.info.dataset)
-    check_classes(model, dataset.value.class_names, dataset.name)
+    given = replace(given or Assumptions(), noise=settings.noise)
+    asked = plugins.find("dataset", settings.dataset) if settings.dataset else None
+    if asked is not None:
+        known = asked.value if asked.value.shape and asked.value.class_names else None
+        split = settings.split or default_split(asked.value)
+        given = replace(given, dataset=known or open_dataset(asked.value, split, data, download)[0])
+    model = denoised(load_model(model_path, device, given), denoiser)
+    entry = asked or plugins.find("dataset", model.info.dataset)
+    split = settings.split or default_split(entry.value)
+    dataset, images = open_dataset(entry.value, split, data, download, model.info.input_shape)
+    check_classes(model, dataset.class_names, dataset.name)
     noise = plugins.find("noise", settings.noise or model.info.noise)
-    sigma = settings.sigma if settings.sigma is not None else model.info.sigma
+    sigma = require_sigma(settings.sigma, model)
     warn_mismatch(model, sigma, noise.name)
-    images = open_split(dataset.value, settings.split or default_split(dataset.value), data, download)
     indices = settings.indices(len(images))
     shape = model.info.input_shape
     size = batch_size or automatic_batch_size(shape, device)
@@ -165,13 +181,15 @@ def prepare(
     if backend == "auto" and settings.most_copies * len(indices) < WORTH_EXPORTING:
         backend = "eager"
     classifier = make_ready(model.classifier, shape, device, size, settings.precision, backend)
-    sources = (dataset, noise, plugins.find("architecture", model.info.arch))
-    return Job(model, dataset.value, images, indices, noise.value, sigma, settings, device, sources, classifier, size)
+    sources = (entry, noise, find_architecture(model.info.arch))
+    return Job(model, dataset, images, indices, noise.value, sigma, settings, device, sources, classifier, size)
 
 
 def warn_mismatch(model: Model, sigma: float, noise: str) -> None:
     """Warn of noise that the model was not trained for."""
-    if sigma != model.info.sigma:
-        console.warn(f"the model was trained for sigma {model.info.sigma:g}, here sigma is {sigma:g}")
+    trained = model.info.sigma
+    if trained is not None and sigma != trained:
+        how = f"for sigma {trained:g}" if trained else "without noise"
+        console.warn(f"the model was trained {how}, here sigma is {sigma:g}")
     if noise != model.info.noise:
         console.warn(f"the model was trained under {model.info.noise} noise, here it is {noise}")

@@ -30,6 +30,7 @@ KINDS: dict[str, type] = {
     "architecture": api.Architecture,
     "dataset": api.Dataset,
     "noise": api.Noise,
+    "importer": api.Importer,
 }
 
 
@@ -47,7 +48,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Registered:
-    """A method class, architecture, dataset or noise, and where it comes from."""
+    """A method class, architecture, dataset, noise or importer, and where it comes from."""
 
     kind: str
     value: Any

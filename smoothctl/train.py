@@ -22,10 +22,11 @@ from smoothctl import console, outputs
 from smoothctl.api import Batch, Dataset, Event, LabelledImages, Method, Noise
 from smoothctl.checkpoint import Ancestor, Model, ModelInfo, save_model
 from smoothctl.config import TrainSettings, method_options
-from smoothctl.data import BatchReader, chunks, fingerprint
+from smoothctl.data import BatchReader, chunks, fingerprint, known_shape
 from smoothctl.draws import Draws, Stream
 from smoothctl.errors import SmoothctlError, UsageError
-from smoothctl.models import BaseClassifier, build_network
+from smoothctl.models import build_classifier, find_architecture
+from smoothctl.normalization import of_dataset, read_normalize
 from smoothctl.plugins import provenance, registry
 from smoothctl.rundir import RunDirectory
 from smoothctl.runtime import evaluating, versions
@@ -70,16 +71,27 @@ class Trainer:
         plugins = registry()
         self.settings, self.data, self.device, self.teacher = settings, data, device, teacher
         method = plugins.find("method", settings.method)
-        architecture = plugins.find("architecture", settings.arch)
+        architecture = find_architecture(settings.arch)
         noise = plugins.find("noise", settings.noise)
         self.sources = [method, architecture, noise, plugins.find("dataset", data.dataset.name)]
         self.noise: Noise = noise.value
         _seed_torch(settings.seed, 0)
         dataset = data.dataset
-        network = build_network(
-            architecture, settings.arch, len(dataset.class_names), dataset.shape, settings.arch_options
+        self.shape = known_shape(dataset)
+        self.mean, self.std = (
+            read_normalize(settings.normalize, dataset, self.shape[0])
+            if settings.normalize
+            else of_dataset(dataset, self.shape[0])
         )
-        self.model = BaseClassifier(network, dataset.mean, dataset.std).to(device)
+        self.model = build_classifier(
+            settings.arch,
+            len(dataset.class_names),
+            self.shape,
+            settings.arch_options,
+            self.mean,
+            self.std,
+            initial=True,
+        ).to(device)
         own_method: Method = method.value(method_options(method.value, settings.options))
         self.objective = Objective(self.model, own_method)
         self.optimizer = torch.optim.SGD(
@@ -190,9 +202,9 @@ class Trainer:
             arch=settings.arch,
             arch_options=settings.arch_options,
             class_names=list(dataset.class_names),
-            input_shape=dataset.shape,
-            mean=list(dataset.mean),
-            std=list(dataset.std),
+            input_shape=self.shape,
+            mean=list(self.mean),
+            std=list(self.std),
             noise=settings.noise,
             sigma=settings.sigma,
             method=settings.method,
@@ -225,7 +237,7 @@ def check_teacher(teacher: Model, settings: TrainSettings, dataset: Dataset) -> 
         )
     if info.class_names != list(dataset.class_names):
         raise UsageError(f"teacher's classes have other names or another order than those of {dataset.name}")
-    if info.sigma != settings.sigma:
+    if info.sigma is not None and info.sigma != settings.sigma:
         console.warn(
             f"the teacher was trained for sigma {info.sigma:g}, the student will be for sigma {settings.sigma:g}"
         )

@@ -47,16 +47,18 @@ def _lead(job: Job, log: Writer, indices: Sequence[int], workers: Workers | None
     """Do the images that are missing, alone or with the workers, and put everything into the log."""
     done = log.done | log.absorb()
     todo = [index for index in indices if index not in done]
+    if workers is not None:
+        workers.announce(todo)
+        workers.todo()
     if not todo:
         console.note(f"{log.path} is finished ({len(indices)} images with the same settings); nothing to do")
-    elif done:
+        return
+    if done:
         console.note(f"going on with {log.path}: {len(done)} of {len(indices)} images are on record")
     if workers is None:
-        _fill(job, log, todo, todo, quiet=not todo)
+        _fill(job, log, todo, todo, quiet=False)
         return
-    workers.announce(todo)
-    workers.todo()
-    _fill(job, log, workers.hand_out(todo), todo, quiet=not todo)
+    _fill(job, log, workers.hand_out(todo), todo, quiet=False)
     workers.wait_for_others()
     log.absorb()
     if left := sorted(set(todo) - log.on_record()):
@@ -67,6 +69,8 @@ def _lead(job: Job, log: Writer, indices: Sequence[int], workers: Workers | None
 def _help(job: Job, path: Path, columns: tuple[str, ...], workers: Workers) -> None:
     """Work as one of torchrun's other workers, into a part file of its own."""
     todo = workers.todo()
+    if not todo:
+        return
     part = part_path(path, workers.rank)
     with outputs.exclusive(part):
         log = Writer(part, columns, frozenset())

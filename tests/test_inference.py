@@ -8,8 +8,7 @@ from torch import nn
 
 from smoothctl.errors import UsageError
 from smoothctl.inference import automatic_batch_size, fold_batch_norm, make_ready, plain
-from smoothctl.models import BaseClassifier, build_network
-from smoothctl.plugins import registry
+from smoothctl.models import build_classifier
 
 SHAPE = (3, 16, 16)
 CPU = torch.device("cpu")
@@ -18,11 +17,10 @@ CPU = torch.device("cpu")
 @pytest.fixture(scope="module")
 def model() -> nn.Module:
     torch.manual_seed(0)
-    entry = registry().find("architecture", "resnet20")
-    network = build_network(entry, "resnet20", 10, SHAPE, {})
+    model = build_classifier("resnet20", 10, SHAPE, mean=(0.5,) * 3, std=(0.25,) * 3)
     with torch.no_grad():
-        network(torch.rand(64, *SHAPE))  # so that batch norm has something to fold
-    return BaseClassifier(network, (0.5,) * 3, (0.25,) * 3).eval().requires_grad_(False)
+        model(torch.rand(64, *SHAPE))  # so that batch norm has something to fold
+    return model.eval().requires_grad_(False)
 
 
 def test_folding_leaves_no_batch_norm_and_the_same_answers(model: nn.Module) -> None:

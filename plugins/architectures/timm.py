@@ -1,14 +1,17 @@
-"""Every network of timm, as ``timm/NAME``, without pretrained weights."""
+"""Every network of timm, as ``timm/NAME``, without pretrained weights unless they are asked for."""
 
 from __future__ import annotations
 
 from torch import nn
 
-from smoothctl import Architecture, ModelSpec, UsageError, hookimpl
+from smoothctl import Architecture, ModelSpec, SmoothctlError, UsageError, hookimpl
 
 
 def build(spec: ModelSpec) -> nn.Module:
-    """Create a timm model for these channels and classes, and this image size where it is fixed."""
+    """Create a timm model for these channels and classes, and this image size where it is fixed.
+
+    Raises SmoothctlError if pretrained weights are asked for and can't be had.
+    """
     import timm  # takes seconds, and most runs use none of it
 
     if not timm.is_model(spec.name):
@@ -16,14 +19,33 @@ def build(spec: ModelSpec) -> nn.Module:
         hint = f"; timm has {', '.join(close)}" if close else ""
         raise UsageError(f"timm has no model {spec.name!r}{hint}")
     options = dict(spec.options)
+    pretrained = options.pop("pretrained", False)
     config = timm.get_pretrained_cfg(spec.name)
     if config is not None and config.fixed_input_size:
         options.setdefault("img_size", spec.input_shape[1:])
-    return timm.create_model(
-        spec.name, pretrained=False, num_classes=spec.num_classes, in_chans=spec.input_shape[0], **options
-    )
+    options |= {"num_classes": spec.num_classes, "in_chans": spec.input_shape[0]}
+    if not pretrained:
+        return timm.create_model(spec.name, pretrained=False, **options)
+    try:
+        return timm.create_model(spec.name, pretrained=True, **options)
+    except Exception as error:  # hub clients raise whatever they like without a network
+        raise SmoothctlError(
+            f"pretrained weights of timm/{spec.name} cannot be had ({type(error).__name__}: "
+            f"{' '.join(str(error).split())[:160]}); without a network, put them into the hub's cache, or leave "
+            "pretrained out"
+        ) from None
 
 
 @hookimpl
 def register_architectures() -> list[Architecture]:
-    return [Architecture("timm/", build, summary="any model of timm, such as timm/resnet18")]
+    return [
+        Architecture(
+            "timm/",
+            build,
+            summary="any model of timm, such as timm/resnet18",
+            options=None,
+            initial_options=("pretrained",),
+            dataset="imagenet",
+            example="mobilenetv3_small_050",
+        )
+    ]

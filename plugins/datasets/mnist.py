@@ -14,7 +14,7 @@ def load(split: str, data: Path | None, download: bool) -> ArrayImages:
     place = data or Path("data")
     try:
         source = MNIST(str(place), train=split == "train", download=download)
-    except RuntimeError:
+    except (RuntimeError, OSError, ValueError):
         raise DatasetMissing("mnist", place, "MNIST/raw/train-images-idx3-ubyte and its companions") from None
     return ArrayImages(source.data.numpy(), source.targets.numpy())
 

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import typer
 
 from smoothctl import __version__, console
-from smoothctl.cli import certify, plugins, predict, report, train, transfer
+from smoothctl.cli import certify, convert, plugins, predict, report, train, transfer
 from smoothctl.errors import SmoothctlError
 
 INTERRUPTED = 130
@@ -31,7 +31,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="markdown",
 )
-for module in (train, transfer, certify, predict, report, plugins):
+for module in (train, transfer, certify, predict, report, convert, plugins):
     environment = {"auto_envvar_prefix": f"SMOOTHCTL_{module.NAME.upper()}"}
     app.command(module.NAME, epilog=module.EXAMPLES, context_settings=environment)(module.command)
 
@@ -82,5 +82,5 @@ def run(arguments: list[str]) -> int:
 
 
 def _command(arguments: list[str]) -> str:
-    names = {module.NAME for module in (train, transfer, certify, predict, report, plugins)}
+    names = {module.NAME for module in (train, transfer, certify, predict, report, convert, plugins)}
     return f"{arguments[0]} " if arguments and arguments[0] in names else ""

@@ -57,6 +57,11 @@ def command(
     dataset: options.DatasetName = None,
     data: options.Data = None,
     download: options.Download = False,
+    arch: options.Arch = None,
+    arch_option: options.ArchOptions = None,
+    normalize: options.Normalize = None,
+    state_key: options.StateKey = None,
+    denoiser: options.Denoiser = None,
     split: options.Split = None,
     start: options.Start = 0,
     stop: options.Stop = None,
@@ -144,8 +149,9 @@ def command(
     from smoothctl.runtime import choose_device
 
     job = jobs.prepare(
-        chosen, settings, data=data, device=choose_device(device), download=download, batch_size=batch_size
-    )
+        chosen, settings, data=data, device=choose_device(device), download=download, batch_size=batch_size,
+        given=options.assumptions(values), denoiser=denoiser,
+    )  # fmt: skip
     work_on(job, chosen, path, dry_run=dry_run, overwrite=overwrite, json=json, shard=share)
 
 

@@ -62,6 +62,28 @@ Backend = Annotated[
     ),
 ]
 Alpha = Annotated[float, option("--alpha", help="Probability of being wrong, per image; between 0 and 1.")]
+Arch = Annotated[
+    str | None,
+    option("--arch", help="Architecture of a model file that does not say it (other code's, or your own module's)."),
+]
+ArchOptions = Annotated[
+    list[str] | None, option("--arch-option", metavar="NAME=VALUE", help="Option of the architecture.")
+]
+Normalize = Annotated[
+    str | None,
+    option(
+        "--normalize",
+        metavar="HOW",
+        help="Input layer: a dataset's name (cifar10, imagenet), center (its mean only), none, or mean,std.",
+    ),
+]
+StateKey = Annotated[
+    str | None, option("--state-key", metavar="KEY", help="Where in the file the weights are, such as ema.state_dict.")
+]
+Denoiser = Annotated[
+    Path | None, option("--denoiser", metavar="FILE", help="Weights of a DnCNN denoiser to put in front of the model.")
+]
+Size = Annotated[int | None, option("--size", help="Side in pixels to which image files are brought, before noise.")]
 Split = Annotated[str | None, option("--split", help="Split of the dataset. [default: test]")]
 Start = Annotated[int, option("--start", help="Index of the first image.")]
 Stop = Annotated[int | None, option("--stop", help="Index before which to stop.")]
@@ -102,3 +124,17 @@ def show_settings(settings: Mapping[str, Any]) -> list[str]:
     """Settings as lines, for a dry run."""
     width = max(map(len, settings))
     return [f"  {name:<{width}}  {value}" for name, value in settings.items()]
+
+
+def assumptions(values: Mapping[str, Any], dataset: str | None = None) -> Any:
+    """What the user says of a model file that does not say it itself, as ``smoothctl.Assumptions``."""
+    from smoothctl.foreign import Assumptions
+    from smoothctl.plugins import registry
+
+    return Assumptions(
+        arch=values["arch"],
+        dataset=None if dataset is None else registry().find("dataset", dataset).value,
+        arch_options=pairs(values["arch_option"] or [], "--arch-option"),
+        normalize=values["normalize"],
+        state_key=values["state_key"],
+    )

@@ -52,7 +52,8 @@ def _explain(name: str, as_json: bool) -> None:
     unknown = []
     for kind in KINDS:
         try:
-            found.append(registry().find(kind, name))
+            family = registry().by_name[kind].get(name)
+            found.append(family or registry().find(kind, name))
         except UsageError as error:
             unknown.append(str(error).split(" Available:")[0].removeprefix(f"unknown {kind} "))
     if not found:
@@ -80,8 +81,15 @@ def _lines(entry: Registered) -> list[str]:
         lines += [f"    {option['name']} = {option['default']}: {option['description']}" for option in _options(value)]
         lines += [f"  recipe: {_recipe(recipe)}" for recipe in value.recipes]
     elif entry.kind == "dataset":
-        lines.append(f"  images {value.shape}, {len(value.class_names)} classes, splits {', '.join(value.splits)}")
-        lines.append(f"  recipe: {_recipe(value.recipe)}")
+        shape, classes = value.shape or "of the files' shape", len(value.class_names) or "the files'"
+        lines.append(f"  images {shape}, {classes} classes, splits {', '.join(value.splits)}")
+        lines += [f"  recipe: {_recipe(value.recipe)}"] if _recipe(value.recipe) else []
+    elif entry.kind == "architecture":
+        if entry.name.endswith("/"):
+            lines.append(f"  a family: write it as --arch {entry.name}{value.example}")
+        known = value.options or {}
+        lines += [f"  --arch-option {name}: {meaning}" for name, meaning in known.items()]
+        lines += [f"  published for {value.dataset}"] if value.dataset else []
     elif entry.kind == "noise":
         lines.append(f"  certifies radii in the {value.norm} norm")
     return lines

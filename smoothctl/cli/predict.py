@@ -40,6 +40,11 @@ def command(
     dataset: options.DatasetName = None,
     data: options.Data = None,
     download: options.Download = False,
+    arch: options.Arch = None,
+    arch_option: options.ArchOptions = None,
+    normalize: options.Normalize = None,
+    state_key: options.StateKey = None,
+    denoiser: options.Denoiser = None,
     split: options.Split = None,
     start: options.Start = 0,
     stop: options.Stop = None,
@@ -76,12 +81,14 @@ def command(
     if images:
         from smoothctl.files import predict_files
 
-        show_files(predict_files(chosen, images, settings, choose_device(device), batch_size), json)
+        given = options.assumptions(values, dataset)
+        show_files(predict_files(chosen, images, settings, choose_device(device), batch_size, given, denoiser), json)
         return
     path = out or default_log(chosen, NAME)
     job = jobs.prepare(
-        chosen, settings, data=data, device=choose_device(device), download=download, batch_size=batch_size
-    )
+        chosen, settings, data=data, device=choose_device(device), download=download, batch_size=batch_size,
+        given=options.assumptions(values), denoiser=denoiser,
+    )  # fmt: skip
     warn_other_function(job, default_log(chosen, "certify"))
     work_on(job, chosen, path, dry_run=dry_run, overwrite=overwrite, json=json)
 

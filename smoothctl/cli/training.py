@@ -10,6 +10,7 @@ from smoothctl import console
 from smoothctl.cli import options
 
 if TYPE_CHECKING:
+    from smoothctl.api import Dataset
     from smoothctl.checkpoint import Model
     from smoothctl.config import TrainSettings
     from smoothctl.train import Trainer
@@ -19,9 +20,6 @@ MethodOptions = Annotated[
     options.option(
         "--option", "-o", metavar="NAME=VALUE", help="Option of the method; `smoothctl plugins METHOD` lists them."
     ),
-]
-ArchOptions = Annotated[
-    list[str] | None, options.option("--arch-option", metavar="NAME=VALUE", help="Option of the architecture.")
 ]
 Epochs = Annotated[int | None, options.option("--epochs", help="Passes over the training images.")]
 BatchSize = Annotated[int | None, options.option("--batch-size", help="Images per optimiser step.")]
@@ -48,15 +46,17 @@ Out = Annotated[
     Path | None, options.option("--out", metavar="DIR", help="Run directory. [default: a name below runs/]")
 ]
 
-PLAIN = ("sigma", "noise", "epochs", "batch_size", "lr", "momentum", "weight_decay", "gamma", "augment", "seed")
+PLAIN = ("sigma", "noise", "epochs", "batch_size", "lr", "momentum", "weight_decay", "gamma", "augment",
+         "normalize", "size", "seed")  # fmt: skip
 
 
 def run_training(
     values: dict[str, Any], arch: str | None, dataset_name: str, method_name: str, teacher: Model | None
 ) -> None:
     """Resolve the settings, then train or say what would be done. ``values`` are the command's options."""
+    from smoothctl.checkpoint import require_sigma
     from smoothctl.config import train_settings
-    from smoothctl.data import open_split
+    from smoothctl.data import open_dataset
     from smoothctl.jobs import default_split
     from smoothctl.models import canonical_arch
     from smoothctl.plugins import registry
@@ -74,24 +74,20 @@ def run_training(
     chosen["options"] = options.pairs(values["option"] or [], "-o")
     chosen["arch_options"] = options.pairs(values["arch_option"] or [], "--arch-option")
     if teacher is not None:
-        chosen.setdefault("sigma", teacher.info.sigma)
+        chosen.setdefault("sigma", require_sigma(chosen.get("sigma"), teacher))
         chosen.setdefault("noise", teacher.info.noise)
         chosen["teacher_sha256"] = teacher.sha256
     settings, recipe = train_settings(chosen, method, dataset)
-    arch_entry = plugins.find("architecture", settings.arch)
-    noise_entry = plugins.find("noise", settings.noise)
     # Aliases name the same thing, so they must not make other settings.
-    canonical = {"arch": canonical_arch(arch_entry, settings.arch), "noise": noise_entry.name}
-    settings = settings.model_copy(update=canonical)
-    if teacher is not None:
-        check_teacher(teacher, settings, dataset)
+    noise = plugins.find("noise", settings.noise).name
+    settings = settings.model_copy(update={"arch": canonical_arch(settings.arch), "noise": noise})
     device = choose_device(values["device"])
-    data = TrainingData(
-        dataset,
-        open_split(dataset, "train", values["data"], values["download"]),
-        open_split(dataset, default_split(dataset), values["data"], values["download"]),
-        values["heldout_max"],
-    )
+    shape = wanted_shape(dataset, settings.size, teacher)
+    opened, images = open_dataset(dataset, "train", values["data"], values["download"], shape)
+    if teacher is not None:
+        check_teacher(teacher, settings, opened)
+    _, heldout = open_dataset(dataset, default_split(dataset), values["data"], values["download"], opened.shape or None)
+    data = TrainingData(opened, images, heldout, values["heldout_max"])
     out = values["out"] or default_out(settings)
     told = f"{settings.method}: {settings.arch} on {dataset.name} at sigma {settings.sigma:g}, {settings.epochs} epochs"
     console.note(f"{told}, on {device}, into {out}")
@@ -105,6 +101,13 @@ def run_training(
         about={"recipe": recipe.source, "data": str(values["data"] or "")},
     )  # fmt: skip
     _show_result(out, settings, history, values["json"])
+
+
+def wanted_shape(dataset: Dataset, size: int | None, teacher: Model | None) -> tuple[int, int, int] | None:
+    """The shape to which image files are brought: --size, else the teacher's, else the dataset's own."""
+    if size is not None:
+        return (dataset.shape[0] if dataset.shape else 3), size, size
+    return teacher.info.input_shape if teacher is not None and not dataset.shape else None
 
 
 def default_out(settings: TrainSettings) -> Path:

@@ -19,6 +19,13 @@ def command(
     student: Annotated[str, options.option("--student", metavar="ARCH", help="Architecture of the student.")],
     method: Annotated[str, options.option("--method", help="Training objective that uses a teacher.")] = "crt",
     dataset: Annotated[str | None, options.option("--dataset", help="Dataset. [default: the teacher's]")] = None,
+    teacher_arch: Annotated[
+        str | None, options.option("--teacher-arch", help="Architecture of a teacher whose file does not say it.")
+    ] = None,
+    teacher_normalize: Annotated[
+        str | None, options.option("--teacher-normalize", help="Its input layer, as --normalize of certify.")
+    ] = None,
+    state_key: options.StateKey = None,
     data: options.Data = None,
     download: options.Download = False,
     sigma: Annotated[
@@ -26,7 +33,7 @@ def command(
     ] = None,
     noise: options.NoiseName = None,
     option: training.MethodOptions = None,
-    arch_option: training.ArchOptions = None,
+    arch_option: options.ArchOptions = None,
     epochs: training.Epochs = None,
     batch_size: training.BatchSize = None,
     lr: training.Rate = None,
@@ -35,6 +42,8 @@ def command(
     milestones: training.Milestones = None,
     gamma: training.Gamma = None,
     augment: training.Augment = None,
+    normalize: options.Normalize = None,
+    size: options.Size = None,
     heldout_max: training.HeldoutMax = 1000,
     workers: training.Workers = 0,
     seed: options.Seed = 0,
@@ -53,11 +62,13 @@ def command(
     values = dict(locals())
     from smoothctl.checkpoint import load_model
     from smoothctl.errors import UsageError
+    from smoothctl.models import find_architecture
     from smoothctl.plugins import registry
     from smoothctl.runtime import choose_device
 
     if not registry().find("method", method).value.needs_teacher:
         raise UsageError(f"--method {method} does not use a teacher; use: smoothctl train --method {method}")
-    registry().find("architecture", student)
-    model = load_model(teacher, choose_device(device))
+    find_architecture(student)
+    taught = {"arch": teacher_arch, "arch_option": None, "normalize": teacher_normalize, "state_key": state_key}
+    model = load_model(teacher, choose_device(device), options.assumptions(taught, dataset))
     training.run_training(values, student, dataset or model.info.dataset, method, model)

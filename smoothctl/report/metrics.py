@@ -104,10 +104,15 @@ def smoothed_accuracy(frame: Frame) -> float | None:
 
 
 def label_probabilities(frame: Frame) -> Floats | None:
-    """Estimates of p_A of the true label, votes / n, [images that did not fail]; None without votes."""
+    """Estimates of p_A of the true label, votes / n, [images with estimation votes]; None without votes.
+
+    An image that failed, or that a rule gave up after selection, has none.
+    """
     if not frame.votes:
         return None
-    kept = ~frame.failed
+    kept = frame.n > 0
+    if not kept.any():
+        return None
     votes = np.array([votes.get(int(label), 0) for votes, label in zip(frame.votes, frame.label, strict=True)])
     return votes[kept] / frame.n[kept]
 

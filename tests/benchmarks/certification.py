@@ -24,7 +24,7 @@ from smoothctl.certification import rule_maker
 from smoothctl.config import CertifySettings
 from smoothctl.data import open_split, pixels
 from smoothctl.inference import Classifier, automatic_batch_size, make_ready
-from smoothctl.models import BaseClassifier, build_network
+from smoothctl.models import build_classifier
 from smoothctl.plugins import registry
 from smoothctl.rules import Certificate
 from smoothctl.sampling import Sampler
@@ -61,9 +61,8 @@ def least_seconds(work: Callable[[], object], repeats: int = 5) -> float:
 
 def resnet20() -> nn.Module:
     torch.manual_seed(0)
-    entry = registry().find("architecture", "resnet20")
-    network = build_network(entry, "resnet20", 10, (3, 32, 32), {})
-    return BaseClassifier(network, (0.5,) * 3, (0.25,) * 3).eval().requires_grad_(False)
+    model = build_classifier("resnet20", 10, (3, 32, 32), mean=(0.5,) * 3, std=(0.25,) * 3)
+    return model.eval().requires_grad_(False)
 
 
 def speed() -> None:

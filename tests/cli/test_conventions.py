@@ -118,6 +118,7 @@ def test_bad_input_exits_2_with_one_line_and_writes_nothing(typed: Typed, workpl
 
 
 def test_a_missing_dataset_says_where_it_looked_and_how_to_get_it(typed: Typed, workplace: Path) -> None:
+    (workplace / "here").mkdir()
     told = typed("train --dataset cifar10 --data here --epochs 1").err
     for words in ("here", "data_batch_1", "--data", "--download"):
         assert words in told
@@ -184,5 +185,6 @@ def test_plugins_lists_and_explains(typed: Typed) -> None:
     for words in ("outputs = logits", "weight = 1.0", "recipe:", "table 16"):
         assert words in explained
     document = typed("plugins --json").json()
-    assert {entry["kind"] for entry in document["plugins"]} == {"method", "architecture", "dataset", "noise"}
+    kinds = {"method", "architecture", "dataset", "noise", "importer"}
+    assert {entry["kind"] for entry in document["plugins"]} == kinds
     assert typed("plugins r110 --json").json()["plugins"][0]["name"] == "resnet110"

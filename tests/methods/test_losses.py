@@ -63,17 +63,17 @@ def test_crt_is_the_mean_unsquared_distance_of_outputs(outputs: str) -> None:
     if outputs == "softmax":
         own, taught = [softmax(row) for row in own], [softmax(row) for row in taught]
     distances = [math.dist(first, second) for first, second in zip(own, taught, strict=True)]
-    assert float(loss) == pytest.approx(sum(distances) / 5, rel=1e-5)
+    assert loss.item() == pytest.approx(sum(distances) / 5, rel=1e-5)
     assert set(parts) == {"transfer"}
 
 
 def test_crt_mixes_with_cross_entropy_by_weight() -> None:
     student, teacher = linear(0), linear(1)
     loss, parts = method("crt", weight=0.25).loss(student, batch(teacher))
-    assert float(loss) == pytest.approx(
-        0.25 * float(parts["transfer"]) + 0.75 * float(parts["cross_entropy"]), rel=1e-6
+    assert loss.item() == pytest.approx(
+        0.25 * parts["transfer"].item() + 0.75 * parts["cross_entropy"].item(), rel=1e-6
     )
-    assert float(parts["cross_entropy"]) == pytest.approx(float(method("gaussian").loss(student, batch())), rel=1e-6)
+    assert parts["cross_entropy"].item() == pytest.approx(method("gaussian").loss(student, batch()).item(), rel=1e-6)
 
 
 @pytest.mark.parametrize("outputs", ["logits", "softmax"])
@@ -107,5 +107,5 @@ def test_crt_with_a_student_equal_to_its_teacher_has_finite_gradients() -> None:
     student = linear(0)
     loss, _ = method("crt").loss(student, batch(linear(0)))
     loss.backward()
-    assert float(loss) == 0.0
+    assert loss.item() == 0.0
     assert all(torch.isfinite(parameter.grad).all() for parameter in student.parameters())

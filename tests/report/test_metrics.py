@@ -152,8 +152,8 @@ def test_failed_images_count_as_not_certified(tmp_path):
     from tests.report.make import write_log
 
     p = float(stats.beta.ppf(0.001, 100, 1))
-    good = f"0 1 1 {0.5 * float(stats.norm.ppf(p))!r} 1 0.5 1 {p!r} 100 1:100 1:10 a ok"
-    failed = "5 -1 -1 0.0 0 0.0 -1 0.0 0   b failed"
+    good = f"0 1 1 {0.5 * float(stats.norm.ppf(p))!r} 1 0.5 1 {p!r} 100 1:100 1:10 certified a ok"
+    failed = "5 -1 -1 0.0 0 0.0 -1 0.0 0    b failed"
     path = write_log(tmp_path / "log.tsv", [good, failed], "\t".join(CERTIFY_COLUMNS))
     path.with_suffix(".json").write_text(
         '{"settings": {"sigma": 0.5, "n": 100, "n0": 10, "alpha": 0.001}, "planned": 2}'

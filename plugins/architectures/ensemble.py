@@ -1,0 +1,66 @@
+"""Several networks averaged as one base classifier (Horvath et al., ICLR 2022, average their logits)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from smoothctl import Architecture, ModelSpec, UsageError, build_classifier, hookimpl
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+class Ensemble(nn.Module):
+    """The mean of the members' logits, or the logarithm of the mean of their probabilities."""
+
+    def __init__(self, members: Sequence[nn.Module], average: str):
+        super().__init__()
+        self.members = nn.ModuleList(members)
+        self.average = average
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits [B,K] of pixels [B,C,H,W]."""
+        logits = torch.stack([member(x) for member in self.members])
+        if self.average == "softmax":
+            return logits.log_softmax(dim=2).exp().mean(dim=0).clamp_min(1e-30).log()
+        return logits.mean(dim=0)
+
+
+def build(spec: ModelSpec) -> nn.Module:
+    """``ensemble/resnet20+resnet20``: members by name, each with a normalising layer of its own.
+
+    Options: ``average`` is logits or softmax; ``members`` lists options per member (files of
+    ensembles have it); any other goes to every member.
+    """
+    options = dict(spec.options)
+    average = options.pop("average", "logits")
+    if average not in ("logits", "softmax"):
+        raise UsageError(f"--arch-option average={average}: it is logits or softmax")
+    names = spec.name.split("+")
+    own: Sequence[Mapping[str, Any]] = options.pop("members", [{}] * len(names))
+    members = [
+        build_classifier(
+            name, spec.num_classes, spec.input_shape, {**options, **chosen}, spec.mean, spec.std,
+            initial=True, persistent=True,
+        )
+        for name, chosen in zip(names, own, strict=True)
+    ]  # fmt: skip
+    return Ensemble(members, average)
+
+
+@hookimpl
+def register_architectures() -> list[Architecture]:
+    return [
+        Architecture(
+            "ensemble/",
+            build,
+            summary="networks averaged as one, such as ensemble/resnet20+resnet20",
+            options=None,
+            initial_options=("pretrained",),
+            normalizes=True,
+            example="lenet+lenet",
+        )
+    ]

@@ -1,0 +1,109 @@
+"""ImageNet (ILSVRC 2012): 224x224 crops of a thousand classes, in class folders or a flat ``val`` with a mapping."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from torch import Tensor
+
+from smoothctl import (
+    Dataset,
+    DatasetMissing,
+    Draws,
+    ImageFiles,
+    Recipe,
+    UsageError,
+    class_folders,
+    hookimpl,
+    random_crop,
+    random_flip,
+)
+
+MAPPINGS = ("val.txt", "LOC_val_solution.csv", "val_labels.json", "val_map.txt", "val_list.txt")
+
+
+def find_class_names() -> tuple[str, ...]:
+    """The thousand WordNet ids in their sorted order, which timm brings along."""
+    from timm.data.imagenet_info import ImageNetInfo
+
+    return tuple(ImageNetInfo().label_names())
+
+
+def load(split: str, data: Path | None, download: bool) -> ImageFiles:
+    """Read ``train`` or ``val`` below ``data`` (or below Kaggle's ``ILSVRC/Data/CLS-LOC``), never shuffled."""
+    place = data or Path("data/imagenet")
+    roots = (place, place / "ILSVRC/Data/CLS-LOC", place / "imagenet")
+    root = next((root for root in roots if (root / split).is_dir()), None)
+    if root is None:
+        raise DatasetMissing("imagenet", place, f"{split}/n01440764/... and its companions", fetchable=False)
+    names = find_class_names()
+    images = class_folders(root / split)
+    if images.paths:
+        return _in_known_order(images, names, root / split)
+    return _flat(root / split, [place, root, root / split], names)
+
+
+def _in_known_order(images: ImageFiles, names: tuple[str, ...], place: Path) -> ImageFiles:
+    """Folders by WordNet id count among the thousand, even if only some are there."""
+    known = {name: label for label, name in enumerate(names)}
+    if unknown := [name for name in images.class_names if name not in known]:
+        raise UsageError(f"{place}/{unknown[0]} is no WordNet id of ImageNet; a tree of one's own is --dataset folder")
+    labels = tuple(known[images.class_names[label]] for label in images.labels)
+    return ImageFiles(images.root, images.paths, labels, names)
+
+
+def _flat(folder: Path, places: list[Path], names: tuple[str, ...]) -> ImageFiles:
+    """A folder of images with their labels in a mapping file in one of the places."""
+    files = sorted(entry.name for entry in folder.iterdir() if entry.suffix.lower() in (".jpeg", ".jpg", ".png"))
+    mapping = next((place / name for place in places for name in MAPPINGS if (place / name).is_file()), None)
+    if mapping is None:
+        raise UsageError(
+            f"{folder} has no class folders (n01440764/...) and {len(files)} images without labels;\n"
+            f"sort them into class folders, or put a mapping of file names to WordNet ids or numbers beside them: "
+            f"{' or '.join(MAPPINGS[:3])}"
+        )
+    labels = {Path(name).stem: label for name, label in _read_mapping(mapping).items()}
+    known = {name: label for label, name in enumerate(names)}
+    if missing := [file for file in files if Path(file).stem not in labels]:
+        raise UsageError(f"{mapping} has no label for {len(missing)} of {len(files)} images, such as {missing[0]}")
+    chosen = [labels[Path(file).stem] for file in files]
+    numbers = [known[label] if label in known else int(label) if label.isdigit() else -1 for label in chosen]
+    if wrong := [label for label, number in zip(chosen, numbers, strict=True) if not 0 <= number < len(names)]:
+        raise UsageError(f"{mapping}: {wrong[0]!r} is neither a WordNet id of ImageNet nor a number below {len(names)}")
+    return ImageFiles(folder, tuple(files), tuple(numbers), names)
+
+
+def _read_mapping(path: Path) -> dict[str, str]:
+    """File names to labels: JSON, or a line for each file with its label after a blank or a comma."""
+    if path.suffix == ".json":
+        return {str(name): str(label) for name, label in json.loads(path.read_text()).items()}
+    pairs = [line.replace(",", " ").split()[:2] for line in path.read_text().splitlines()]
+    return {pair[0]: pair[1] for pair in pairs if len(pair) == 2 and pair[0] != "ImageId"}
+
+
+def augment(x: Tensor, draws: Draws) -> Tensor:
+    """Random crop with a margin of 28 pixels, and horizontal flip."""
+    return random_flip(random_crop(x, draws, padding=28), draws)
+
+
+@hookimpl
+def register_datasets() -> list[Dataset]:
+    return [
+        Dataset(
+            "imagenet",
+            load,
+            shape=(3, 224, 224),
+            mean=(0.485, 0.456, 0.406),
+            std=(0.229, 0.224, 0.225),
+            summary="ImageNet (ILSVRC 2012), a thousand classes; the field certifies its val with --every 100",
+            splits=("train", "val"),
+            augment=augment,
+            resize=256,
+            find_class_names=find_class_names,
+            recipe=Recipe(
+                arch="resnet50", sigma=0.5, epochs=90, batch_size=400, lr=0.1, milestones=(30, 60),
+                source="Cohen et al. 2019, ImageNet setting",
+            ),
+        )
+    ]  # fmt: skip

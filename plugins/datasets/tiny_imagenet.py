@@ -1,0 +1,62 @@
+"""Tiny ImageNet: 64x64 colour images of 200 classes, 100,000 to train and 10,000 to validate (CS231n)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from torch import Tensor
+
+from smoothctl import (
+    Dataset,
+    DatasetMissing,
+    Draws,
+    ImageFiles,
+    Recipe,
+    class_folders,
+    hookimpl,
+    random_crop,
+    random_flip,
+)
+
+ANNOTATIONS = "val_annotations.txt"
+
+
+def load(split: str, data: Path | None, download: bool) -> ImageFiles:
+    """Read the folder ``tiny-imagenet-200``, as it is unpacked or with ``val`` sorted into class folders."""
+    place = data or Path("data")
+    root = next((root for root in (place / "tiny-imagenet-200", place) if (root / "train").is_dir()), None)
+    if root is None:
+        raise DatasetMissing("tiny-imagenet", place, "tiny-imagenet-200/train and val", fetchable=False)
+    if split == "train" or not (root / "val" / ANNOTATIONS).is_file():
+        return class_folders(root / split)
+    names = tuple(sorted(folder.name for folder in (root / "train").iterdir() if folder.is_dir()))
+    place_of = {name: place for place, name in enumerate(names)}
+    lines = [line.split("\t")[:2] for line in (root / "val" / ANNOTATIONS).read_text().splitlines() if line]
+    paths = tuple(f"images/{file}" for file, _ in lines)
+    return ImageFiles(root / "val", paths, tuple(place_of[name] for _, name in lines), names)
+
+
+def augment(x: Tensor, draws: Draws) -> Tensor:
+    """Random crop with a margin of 8 pixels, and horizontal flip."""
+    return random_flip(random_crop(x, draws, padding=8), draws)
+
+
+@hookimpl
+def register_datasets() -> list[Dataset]:
+    return [
+        Dataset(
+            "tiny-imagenet",
+            load,
+            shape=(3, 64, 64),
+            mean=(0.485, 0.456, 0.406),
+            std=(0.229, 0.224, 0.225),
+            summary="Tiny ImageNet, 64x64 colour images of 200 classes",
+            aliases=("tiny_imagenet", "tinyimagenet"),
+            splits=("train", "val"),
+            augment=augment,
+            recipe=Recipe(
+                arch="timm/resnet18", sigma=0.25, epochs=90, batch_size=128, lr=0.1, milestones=(30, 60),
+                source="smoothctl's default for tiny-imagenet",
+            ),
+        )
+    ]  # fmt: skip

@@ -1,0 +1,1 @@
+"""Layouts of other people's checkpoints, one file a layout."""
