@@ -27,26 +27,22 @@ def result(message: str) -> None:
 
 
 def table(rows: list[list[str]], header: list[str], title: str = "") -> None:
-    """Print figures on stdout; the first column is text."""
-    _print_table(rows, header, title, justify=["left", *["right"] * (len(header) - 1)])
-
-
-def listing(rows: list[list[str]], header: list[str]) -> None:
-    """Print texts on stdout, in columns."""
-    _print_table(rows, header, "", justify=["left"] * len(header))
-
-
-def _print_table(rows: list[list[str]], header: list[str], title: str, justify: list[Any]) -> None:
+    """Print a table on stdout, with figures to the right and texts to the left."""
     from rich.console import Console
     from rich.table import Table
 
     drawn = Table(title=title or None, title_justify="left")
-    for name, side in zip(header, justify, strict=True):
-        drawn.add_column(name, justify=side, overflow="fold")
+    for place, name in enumerate(header):
+        figures = any(_is_figure(row[place]) for row in rows)
+        drawn.add_column(name, justify="right" if figures else "left", overflow="fold")
     for row in rows:
         drawn.add_row(*row)
     # A pipe has no width: let the table take what it needs, so that nothing is cut off there.
     Console(width=None if sys.stdout.isatty() else 300, highlight=False, markup=False).print(drawn)
+
+
+def _is_figure(cell: str) -> bool:
+    return cell[:1].isdigit() or (cell[:1] in "-+~" and cell[1:2].isdigit())
 
 
 Advance = Callable[..., None]

@@ -14,7 +14,6 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
@@ -111,9 +110,6 @@ class Sampler(Generic[Outcome]):
     batch_size: int
     on_batch: Callable[[int], None] = lambda copies: None
 
-    def __post_init__(self) -> None:
-        self._threads = ThreadPoolExecutor(torch.get_num_threads() if self.device.type == "cpu" else 1)
-
     def run(
         self, images: Iterable[tuple[int, Tensor]], rule: Callable[[int], Rule[Outcome]]
     ) -> Iterator[Decided[Outcome]]:
@@ -162,16 +158,13 @@ class Sampler(Generic[Outcome]):
     def _noisy(self, pieces: list[tuple[_Task[Outcome], int]]) -> Tensor:
         """The copies of a batch: each image plus its next noise, never clipped."""
         slices = [cut for task, size in pieces for cut in task.cuts(size)]
-        # Blocks are independent, so a CPU draws them side by side; NumPy lets other threads run.
-        blocks = list(self._threads.map(lambda cut: self._block(cut.task, cut.block), slices))
         batch = torch.empty(sum(size for _, size in pieces), *pieces[0][0].x.shape, device=self.device)
         at = 0
-        for cut, block in zip(slices, blocks, strict=True):
+        for cut in slices:
             end = at + cut.stop - cut.start
+            block = self._block(cut.task, cut.block)
             torch.add(cut.task.x, block[cut.start : cut.stop], out=batch[at:end])
             at = end
-        for cut, block in zip(slices, blocks, strict=True):
-            cut.task.kept = (cut.task.request.stream, cut.block, block)
         return batch
 
     def _block(self, task: _Task[Outcome], number: int) -> Tensor:
@@ -180,7 +173,9 @@ class Sampler(Generic[Outcome]):
         if task.kept is not None and task.kept[:2] == (stream, number):
             return task.kept[2]
         draws = Draws(self.seed, task.index, stream, number, device=self.device)
-        return self.noise.sample((BLOCK, *task.x.shape), self.sigma, draws)
+        noise = self.noise.sample((BLOCK, *task.x.shape), self.sigma, draws)
+        task.kept = (stream, number, noise)
+        return noise
 
     def _count(self, batch: Tensor, pieces: list[tuple[_Task[Outcome], int]]) -> Votes:
         """Votes per piece and class, int64 [pieces,K], counted on the device."""

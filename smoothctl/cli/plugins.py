@@ -39,7 +39,7 @@ def command(
         [entry.kind, entry.name, ", ".join(entry.names[1:]), entry.value.summary, str(entry.source)]
         for entry in entries
     ]
-    console.listing(rows, ["kind", "name", "also", "what it is", "from"])
+    console.table(rows, ["kind", "name", "also", "what it is", "from"])
     for failure in plugins.failures:
         console.result(f"set aside: {failure.source}: {failure.reason}")
 
