@@ -56,7 +56,7 @@ def make_ready(
     """Choose how to evaluate a frozen module on images of this shape.
 
     ``auto`` takes ONNX Runtime on a CPU if it is installed and agrees with eager PyTorch on noisy
-    probes, else eager PyTorch with batch norm folded into convolutions. Raises UsageError for a
+    probes, else eager PyTorch, channels last and with batch norm folded into convolutions. Raises UsageError for a
     backend that is not there or does not agree.
     """
     if device.type == "cpu" and precision in ("tf32", "fp16"):
@@ -69,8 +69,7 @@ def make_ready(
         candidate = _onnxruntime(model, shape, required=backend == "onnxruntime")
         if candidate is not None and _agree(candidate, reference, probes, required=backend == "onnxruntime"):
             return candidate
-    folded = fold_batch_norm(model)
-    network = folded.to(DTYPES[precision])
+    network = fold_batch_norm(model).to(DTYPES[precision]).to(memory_format=torch.channels_last)
     eager = _eager(network, precision)
     if precision == "fp32" and not _agree(eager, reference, probes, required=False):
         eager = reference
@@ -84,7 +83,7 @@ def _eager(network: nn.Module, precision: str) -> Classifier:
 
     def logits(x: Tensor) -> Tensor:
         with evaluating(network, tf32=precision == "tf32"):
-            result: Tensor = network(x.to(dtype))
+            result: Tensor = network(x.to(dtype, memory_format=torch.channels_last))
             return result.float()
 
     return Classifier(logits, "eager", precision)
@@ -99,7 +98,7 @@ def _compiled(network: nn.Module, precision: str, batch_size: int) -> Classifier
         with evaluating(network, tf32=precision == "tf32"):
             missing = max(0, batch_size - len(x))
             filled = torch.cat([x, x.new_zeros(missing, *x.shape[1:])]) if missing else x
-            result: Tensor = compiled(filled.to(dtype))
+            result: Tensor = compiled(filled.to(dtype, memory_format=torch.channels_last))
             return result[: len(x)].float()
 
     return Classifier(logits, "compile", precision)
