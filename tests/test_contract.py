@@ -17,10 +17,11 @@ from smoothctl.api import ArrayImages, Dataset
 from smoothctl.checkpoint import load_model
 from smoothctl.config import TrainSettings
 from smoothctl.data import describe_dataset, open_dataset, pixels
+from smoothctl.draws import Draws
 from smoothctl.errors import UsageError
 from smoothctl.models import build_classifier, sketch_network
 from smoothctl.plugins import Registered, registry
-from smoothctl.train import TrainingData, train
+from smoothctl.train import Trainer, TrainingData, train
 
 CPU = torch.device("cpu")
 ARCHITECTURES = registry().all("architecture")
@@ -210,3 +211,38 @@ def test_no_warning_escapes() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         build_classifier("torchvision/squeezenet1_1", 10, (3, 32, 32))
+
+
+@pytest.mark.parametrize("entry", registry().all("method"), ids=lambda entry: entry.name)
+def test_a_method_trains_by_its_loss_and_describes_its_options(entry: Registered, trained: Path) -> None:
+    dataset = registry().find("dataset", "digits").value
+    images = dataset.load("train", None, False)
+    few = ArrayImages(images.images[:64], images.labels[:64])
+    teacher = load_model(trained) if entry.value.needs_teacher else None
+    settings = TrainSettings(method=entry.name, arch="lenet", epochs=1, batch_size=32, lr=0.01)
+    trainer = Trainer(settings, TrainingData(dataset, few, few), CPU, teacher)
+    before = [parameter.detach().clone() for parameter in trainer.model.parameters()]
+    first, second = (trainer.run_epoch(epoch, lambda *_: None) for epoch in (0, 1))
+    assert np.isfinite([first["loss"], second["loss"]]).all()
+    moved = [not torch.equal(old, new) for old, new in zip(before, trainer.model.parameters(), strict=True)]
+    assert all(moved)
+    assert entry.value.summary
+    assert all(field.description for field in entry.value.Options.model_fields.values())
+    assert all(recipe.source for recipe in entry.value.recipes)
+
+
+@pytest.mark.parametrize("entry", registry().all("noise"), ids=lambda entry: entry.name)
+def test_a_noise_is_drawn_by_its_key_and_proves_rising_radii(entry: Registered) -> None:
+    noise = entry.value
+    first, again, other = (noise.sample((7, 3, 4, 4), 0.5, Draws(0, key)) for key in (1, 1, 2))
+    assert first.shape == (7, 3, 4, 4)
+    assert first.dtype == torch.float32
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+    small, large = (noise.sample((1000, 1, 4, 4), sigma, Draws(0, 3)) for sigma in (0.5, 1.0))
+    torch.testing.assert_close(2 * small, large)
+    radii = [noise.radius(p, 0.5) for p in (0.5, 0.6, 0.9, 0.999)]
+    assert radii == sorted(radii)
+    assert radii[0] >= 0
+    assert noise.radius(0.9, 1.0) == pytest.approx(2 * noise.radius(0.9, 0.5))
+    assert entry.value.norm in ("l1", "l2", "linf")
