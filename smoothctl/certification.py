@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from smoothctl import console
 from smoothctl.api import Noise
 from smoothctl.config import CertifySettings, validated
 from smoothctl.errors import UsageError
@@ -48,6 +49,12 @@ def rule_maker(settings: CertifySettings, noise: Noise, sigma: float) -> RuleMak
     make: RuleMaker = staged if settings.budget else plain
     if settings.radii:
         plan = plan_radii(settings.radii, lambda p: noise.radius(p, sigma), alpha, n)
+        if plan.out_of_reach:
+            named = ", ".join(f"{radius:g}" for radius in plan.out_of_reach)
+            told = f"n={n} copies can never prove the radius {named} at sigma={sigma:g} and alpha={alpha:g}"
+            if plan.out_of_reach == plan.radii:
+                raise UsageError(told)
+            console.warn(told)
 
         def looking(label: int) -> Rule[Certificate]:
             return group_sequential(n0, plan)
@@ -101,7 +108,7 @@ def run_tensors(
     places = list(indices) if indices is not None else list(range(len(images)))
     if len(set(places)) < len(places) or len(places) != len(images):
         raise UsageError("indices must name each image, each with a number of its own")
-    decided = {item.index: item.outcome for item in sampler.run(zip(places, images, strict=True), rule)}
+    decided = {item.index: item.outcome for item in sampler.run(zip(places, images.detach(), strict=True), rule)}
     return [decided[index] for index in places]
 
 
@@ -115,6 +122,8 @@ def tensor_sampler(
     device: torch.device | str | None,
 ) -> Sampler[Any]:
     """A sampler for images at hand; raises UsageError unless they are [N,C,H,W] in [0,1]."""
+    if not isinstance(images, Tensor) or not isinstance(model, nn.Module):
+        raise UsageError("certify and predict take a torch.nn.Module and a tensor of images [N,C,H,W]")
     if images.ndim != 4 or not images.is_floating_point():
         raise UsageError(f"images must be a float tensor [N,C,H,W], not {tuple(images.shape)} {images.dtype}")
     if len(images) and not (images.min() >= 0 and images.max() <= 1):

@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Self
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from torch import Tensor
 
 from smoothctl.errors import SmoothctlError, UsageError
@@ -46,7 +46,7 @@ class Origin(BaseModel):
 class ModelInfo(BaseModel):
     """What a model file says of itself. Of sigma, 0 means trained without noise, None that nobody said."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
 
     arch: str
     arch_options: dict[str, Any] = Field(default_factory=dict)
@@ -55,7 +55,7 @@ class ModelInfo(BaseModel):
     mean: list[float]
     std: list[float]
     noise: str
-    sigma: float | None
+    sigma: Annotated[float, Field(ge=0)] | None
     method: str
     method_options: dict[str, Any] = Field(default_factory=dict)
     dataset: str
@@ -65,6 +65,12 @@ class ModelInfo(BaseModel):
     lineage: list[Ancestor] = Field(default_factory=list)
     plugins: dict[str, dict[str, str]] = Field(default_factory=dict)
     versions: dict[str, str] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _check_normalization(self) -> Self:
+        if not len(self.mean) == len(self.std) == self.input_shape[0] or min(self.std) <= 0:
+            raise ValueError("mean and std must have a value a channel, and std must be above 0")
+        return self
 
 
 @dataclass(frozen=True)
@@ -137,8 +143,11 @@ def _is_ours(content: Any) -> bool:
 
 def _read_own(file: Path, content: dict[str, Any]) -> tuple[ModelInfo, dict[str, Tensor]]:
     try:
-        return ModelInfo(**content["info"]), content["state_dict"]
-    except (ValidationError, TypeError, KeyError) as error:
+        info, state = ModelInfo(**content["info"]), content["state_dict"]
+        if not all(isinstance(value, Tensor) for value in state.values()):
+            raise TypeError("its weights are not tensors")
+        return info, state
+    except (ValidationError, TypeError, KeyError, AttributeError) as error:
         raise SmoothctlError(f"{file} has a damaged description ({' '.join(str(error).split())[:200]})") from None
 
 

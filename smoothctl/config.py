@@ -18,7 +18,7 @@ from smoothctl.bounds import least_n_to_certify, least_n_to_predict
 from smoothctl.errors import UsageError
 
 Positive = Annotated[float, Field(gt=0)]
-Count = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=1, le=10**9)]
 Index = Annotated[int, Field(ge=0)]
 Seed = Annotated[int, Field(ge=0, lt=2**64)]
 Probability = Annotated[float, Field(gt=0, lt=1)]
@@ -58,7 +58,9 @@ class SubsetSettings(Settings):
         chosen = range(self.start, min(length, length if self.stop is None else self.stop), self.every)
         chosen = chosen[: self.max]
         if not chosen:
-            raise UsageError(f"--start {self.start} --stop {self.stop} --every {self.every} leave no image of {length}")
+            raise UsageError(
+                f"--start {self.start}{'' if self.stop is None else f' --stop {self.stop}'} leaves no image of {length}"
+            )
         return chosen
 
 
@@ -106,6 +108,11 @@ class CertifySettings(SmoothingSettings):
         pilot = PILOT_EXTENSION if self.budget else 0
         return self.n0 + pilot + self.limit
 
+    @property
+    def likely_copies(self) -> int:
+        """Forward passes that an image takes on average, roughly: stopping rules save most of them."""
+        return self.n0 + self.limit // {"cohen": 1, "budget": 5, "radii": 50}[self.rule]
+
     def check(self) -> None:
         """Raise UsageError for settings that cannot go together, or an n that can never certify."""
         least = least_n_to_certify(self.alpha)
@@ -132,6 +139,8 @@ class PredictSettings(SmoothingSettings):
     def most_copies(self) -> int:
         """Forward passes per image."""
         return self.n
+
+    likely_copies = most_copies
 
     def check(self) -> None:
         """Raise UsageError for an n that can never return a class at this alpha."""
@@ -236,6 +245,8 @@ def read_toml(path: Path, command: str) -> dict[str, Any]:
         raise UsageError(f"--config: cannot read {path}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"--config: {path} is not valid TOML: {error}") from None
-    shared = {key: value for key, value in content.items() if not isinstance(value, dict)}
-    values = {**shared, **content.get(command, {})}
+    own = content.get(command, {})
+    if not isinstance(own, dict):
+        raise UsageError(f"--config: {path}: {command} is a table, [{command}], of that command's settings")
+    values = {**{key: value for key, value in content.items() if not isinstance(value, dict)}, **own}
     return {key.replace("-", "_"): value for key, value in values.items()}

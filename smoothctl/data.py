@@ -111,22 +111,27 @@ def read_npz(path: Path, split: str) -> ArrayImages:
             present = next((pair for pair in pairs if set(pair) <= set(arrays.files)), None)
             if present is None:
                 wanted = " or ".join("/".join(pair) for pair in pairs)
-                raise UsageError(f"{path} has no {wanted}; it has {', '.join(arrays.files)}")
+                raise UsageError(f"{path} has no {wanted}; it has {', '.join(arrays.files) or 'nothing'}")
             images, labels = arrays[present[0]], arrays[present[1]]
             names = tuple(map(str, arrays["class_names"])) if "class_names" in arrays.files else ()
             last = max((int(arrays[name].max()) for name in arrays.files if _holds_labels(name, arrays)), default=0)
     except OSError as error:
         raise UsageError(f"--data: cannot read {path} ({error})") from None
     except (ValueError, zipfile.BadZipFile) as error:
-        raise UsageError(f"--data: {path} is not an .npz file of plain arrays ({error})") from None
+        reason = str(error).split(", you can load")[0]
+        raise UsageError(f"--data: {path} is not an .npz file of plain arrays ({reason})") from None
+    labels = labels.reshape(-1) if labels.shape[1:] == (1,) else labels
+    if labels.ndim != 1 or labels.dtype.kind not in "iu":
+        raise UsageError(f"{path}: {present[1]} must hold one whole number an image, not {labels.dtype} {labels.shape}")
     if images.ndim not in (3, 4) or len(images) != len(labels) or not len(images):
         raise UsageError(f"{path}: {present[0]} {images.shape} and {present[1]} {labels.shape} do not go together")
     names = names or tuple(str(number) for number in range(last + 1))
-    return ArrayImages(images, labels.reshape(-1).astype(np.int64), names)
+    return ArrayImages(images, labels.astype(np.int64), names)
 
 
 def _holds_labels(name: str, arrays: Any) -> bool:
-    return (name.endswith("labels") or name.startswith("y_")) and arrays[name].size > 0
+    named = name.endswith("labels") or name.startswith("y_")
+    return named and arrays[name].size > 0 and arrays[name].dtype.kind in "iu"
 
 
 def _check_arrays(dataset: Dataset, source: ArrayImages, path: Path) -> ArrayImages:
@@ -136,7 +141,8 @@ def _check_arrays(dataset: Dataset, source: ArrayImages, path: Path) -> ArrayIma
         raise UsageError(f"{path} has images of shape {shape}, dataset {dataset.name} has {dataset.shape}")
     classes = len(describe_dataset(dataset, source).class_names)
     if source.labels.min() < 0 or source.labels.max() >= classes:
-        raise UsageError(f"{path} has labels up to {source.labels.max()}, dataset {dataset.name} has {classes} classes")
+        found = f"from {source.labels.min()} to {source.labels.max()}"
+        raise UsageError(f"{path} has labels {found}, dataset {dataset.name} has {classes} classes")
     return source
 
 

@@ -48,6 +48,7 @@ class Job:
     sources: tuple[Registered, ...]
     classifier: Classifier
     batch_size: int
+    rule: Callable[[int], Rule[Any]]
 
     def identity(self) -> dict[str, Any]:
         """Everything that decides the rows of the log, and so must agree to go on with one."""
@@ -111,16 +112,6 @@ class Job:
         seed = self.settings.seed
         return Sampler(self.classifier, self.noise, self.sigma, seed, self.device, self.batch_size, on_batch)
 
-    def rule(self) -> Callable[[int], Rule[Any]]:
-        """The stopping rule, by an image's index."""
-        settings = self.settings
-        if isinstance(settings, CertifySettings):
-            make = rule_maker(settings, self.noise, self.sigma)
-            if settings.skip_misclassified:
-                return lambda index: make(int(self.images[index][1]))
-            return lambda index: make(NO_LABEL)
-        return lambda index: majority(settings.n, settings.alpha)
-
     def readable(self, indices: Any, on_failure: Any) -> Iterator[tuple[int, Tensor]]:
         """The images that can be read; ``on_failure(index, reason)`` is told of the others."""
         for index in indices:
@@ -178,11 +169,23 @@ def prepare(
     shape = model.info.input_shape
     size = batch_size or automatic_batch_size(shape, device)
     backend = settings.backend
-    if backend == "auto" and settings.most_copies * len(indices) < WORTH_EXPORTING:
+    if backend == "auto" and settings.likely_copies * len(indices) < WORTH_EXPORTING:
         backend = "eager"
     classifier = make_ready(model.classifier, shape, device, size, settings.precision, backend)
     sources = (entry, noise, find_architecture(model.info.arch))
-    return Job(model, dataset, images, indices, noise.value, sigma, settings, device, sources, classifier, size)
+    rule = _rule_by_index(settings, noise.value, sigma, images)
+    return Job(model, dataset, images, indices, noise.value, sigma, settings, device, sources, classifier, size, rule)
+
+
+def _rule_by_index(
+    settings: CertifySettings | PredictSettings, noise: Noise, sigma: float, images: LabelledImages
+) -> Callable[[int], Rule[Any]]:
+    if not isinstance(settings, CertifySettings):
+        return lambda index: majority(settings.n, settings.alpha)
+    make = rule_maker(settings, noise, sigma)
+    if settings.skip_misclassified:
+        return lambda index: make(int(images[index][1]))
+    return lambda index: make(NO_LABEL)
 
 
 def warn_mismatch(model: Model, sigma: float, noise: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,43 +71,71 @@ def open_log(
     columns: tuple[str, ...],
     settings: Mapping[str, Any],
     about: Mapping[str, Any],
-    planned: int,
+    indices: Collection[int],
     overwrite: bool,
 ) -> Iterator[Writer]:
     """Begin a log or go on with it, alone; the rule is that of :mod:`smoothctl.outputs`.
 
     Going on drops a last line that was cut short and the rows of images that failed.
-
-    ``settings`` decide the rows, ``about`` is recorded besides. Raises UsageError if a log of other
-    settings, or a file that is no log of ours, lies there.
+    ``settings`` decide the rows of the images ``indices``; ``about`` is recorded besides. Raises
+    UsageError if a log of other settings, or a file that is no log of ours, lies there.
     """
+    check_log_name(path)
     with outputs.exclusive(path):
-        if path.exists() and not overwrite:
-            done = _rows_on_record(path, settings)
+        there = _read_sidecar(path)
+        if path.exists() and there is None:
+            missing = settings_path(path).name
+            raise UsageError(
+                f"{path} exists and has no {missing}, so it is not known how it was made; choose another --out"
+            )
+        if path.exists() and there is not None and not overwrite:
+            outputs.require_same(there["settings"], settings, path, "--out")
+            done = _rows_on_record(path, columns, indices)
         else:
             path.unlink(missing_ok=True)
-            outputs.write_json(
-                settings_path(path),
-                {"format": FORMAT, "settings": settings, "planned": planned, "about": about},
-            )
+            content = {"format": FORMAT, "settings": settings, "planned": len(indices), "about": about}
+            outputs.write_json(settings_path(path), content)
             _write_lines(path, ["\t".join(columns)])
             done = frozenset()
         yield Writer(path, columns, done)
         _sort(path)
 
 
-def _rows_on_record(path: Path, settings: Mapping[str, Any]) -> frozenset[int]:
+def check_log_name(path: Path) -> None:
+    """Raise UsageError for a log that would not end in .tsv: its settings lie beside it in .json."""
+    if path.suffix != ".tsv":
+        raise UsageError(f"--out {path}: a log's name ends in .tsv")
+
+
+def _read_sidecar(path: Path) -> dict[str, Any] | None:
+    """What lies beside a log, or None; raises UsageError if it is something else than a log's settings."""
     sidecar = settings_path(path)
     if not sidecar.exists():
-        raise UsageError(
-            f"{path} exists and has no {sidecar.name}, so it is not known how it was made; choose another --out"
-        )
-    outputs.require_same(outputs.read_json(sidecar)["settings"], settings, path, "--out")
-    lines, cut = complete_lines(path.read_text(encoding="utf-8"))
-    good = [line for line in lines[1:] if line.endswith("\tok")]
-    if cut or len(good) < len(lines) - 1:
-        _write_lines(path, [lines[0], *good])
-    return frozenset(_index(line) for line in good)
+        return None
+    there = outputs.read_json(sidecar)
+    if not isinstance(there, dict) or not isinstance(there.get("settings"), dict) or "planned" not in there:
+        raise UsageError(f"{sidecar} does not hold the settings of a log; choose another --out")
+    return there
+
+
+def _rows_on_record(path: Path, columns: tuple[str, ...], indices: Collection[int]) -> frozenset[int]:
+    """The images that are done; cut and failed rows are taken out. Raises UsageError for a damaged log."""
+    remedy = "choose another --out, or --overwrite to start anew"
+    try:
+        lines, cut = complete_lines(path.read_text(encoding="utf-8"))
+        done = [_index(line) for line in lines[1:] if line.endswith("\tok")]
+        places = [_index(line) for line in lines[1:]]
+    except ValueError:
+        raise UsageError(f"{path} is damaged: a row does not begin with an index; {remedy}") from None
+    if not lines or lines[0] != "\t".join(columns):
+        raise UsageError(f"{path} is damaged: its first line is not a log's header; {remedy}")
+    if len(set(places)) < len(places):
+        raise UsageError(f"{path} is damaged: an idx is repeated; {remedy}")
+    if strange := sorted(set(places) - set(indices)):
+        raise UsageError(f"{path} holds idx {strange[0]}, which is not one of the images asked for; {remedy}")
+    if cut or len(done) < len(places):
+        _write_lines(path, [lines[0], *(line for line in lines[1:] if line.endswith("\tok"))])
+    return frozenset(done)
 
 
 def _sort(path: Path) -> None:
@@ -132,31 +160,51 @@ def share_path(log: Path, share: Shard) -> Path:
     return log.with_name(f"{log.stem}.share-{share.index}-of-{share.count}{log.suffix}")
 
 
-def merge_shares(path: Path, overwrite: bool = False) -> Log:
+def merge_shares(path: Path, given: Mapping[str, Any], overwrite: bool = False) -> Log:
     """Join the logs of all shares of a job into what one process would have written.
 
-    Raises UsageError if there are none, if they have other settings or other rows for an image, or if
-    the log is there already. Images that no share holds leave the log incomplete.
+    Raises UsageError, and writes nothing, if images are missing, if shares have other settings than
+    each other or than ``given``, or other rows for an image, or if the log is there already.
     """
     parts = sorted(path.parent.glob(f"{path.stem}.share-*-of-*{path.suffix}"))
     if not parts:
         raise UsageError(f"there are no shares of {path} ({path.stem}.share-1-of-2{path.suffix} and so on)")
     if path.exists() and not overwrite:
         raise UsageError(f"{path} is there already; --overwrite replaces it, or choose another --out")
-    about = [outputs.read_json(settings_path(part)) for part in parts]
+    counts = {part.stem.rsplit("-of-", 1)[1] for part in parts}
+    if len(counts) > 1:
+        raise UsageError(
+            f"shares of {' and of '.join(sorted(counts))} lie beside each other; remove those that are not meant"
+        )
+    about = [_read_sidecar(part) or {} for part in parts]
+    first = about[0].get("settings", {})
+    outputs.require_same({key: first.get(key) for key in given}, given, parts[0], "--out")
     for part, other in zip(parts, about, strict=True):
-        outputs.require_same(about[0]["settings"], other["settings"], part, "--out")
+        outputs.require_same(first, other.get("settings", {}), part, "--out")
+    header, lines = _joined_rows(parts)
+    described = {key: value for key, value in about[0]["about"].items() if key not in ("shard", "whole")}
+    whole = about[0]["about"].get("whole", len(lines))
+    if len(lines) < whole:
+        raise UsageError(
+            f"the shares {', '.join(part.name for part in parts)} hold {len(lines)} of {whole} images; "
+            "finish them all, then merge"
+        )
+    with outputs.exclusive(path):
+        path.unlink(missing_ok=True)
+        outputs.write_json(settings_path(path), {**about[0], "planned": whole, "about": described})
+        _write_lines(path, [header, *(lines[index] for index in sorted(lines))])
+    return read_log(path)
+
+
+def _joined_rows(parts: Sequence[Path]) -> tuple[str, dict[int, str]]:
+    """The header and the rows of several logs, by index; rows may differ in their time only."""
     lines: dict[int, str] = {}
     header = ""
     for part in parts:
         (header, *rows), _ = complete_lines(part.read_text(encoding="utf-8"))
+        clock = header.split("\t").index("time")
         for row in rows:
-            if lines.setdefault(_index(row), row) != row:
+            cells, there = row.split("\t"), lines.setdefault(_index(row), row).split("\t")
+            if cells[:clock] + cells[clock + 1 :] != there[:clock] + there[clock + 1 :]:
                 raise UsageError(f"{part} has another row for idx {_index(row)} than the shares before it")
-    whole = about[0]["about"].pop("whole")
-    about[0]["about"].pop("shard")
-    with outputs.exclusive(path):
-        path.unlink(missing_ok=True)
-        outputs.write_json(settings_path(path), {**about[0], "planned": whole})
-        _write_lines(path, [header, *(lines[index] for index in sorted(lines))])
-    return read_log(path)
+    return header, lines

@@ -26,6 +26,10 @@ PREDICT_COLUMNS = (
 FORMAT = 1
 
 
+# More images than any dataset has; an idx beyond it is a slip.
+LARGEST_IDX = 10**9
+
+
 @dataclass(frozen=True)
 class Row:
     """One image of a log. ``radius`` is None in prediction logs; ``votes`` may be empty; ``status``
@@ -66,6 +70,25 @@ class Log:
         return self.planned is not None and len(self.rows) < self.planned
 
 
+def read_sidecar(log: Path) -> dict[str, Any]:
+    """The ``settings``, ``planned`` and ``about`` beside a log; empty if there are none.
+
+    Raises SmoothctlError for a file that does not hold such things.
+    """
+    sidecar = settings_path(log)
+    if not sidecar.exists():
+        return {}
+    try:
+        there = outputs.read_json(sidecar)
+        settings, about, planned = there.get("settings") or {}, there.get("about") or {}, there.get("planned")
+        for key in ("sigma", "n", "n0", "alpha"):
+            float(settings.get(key) or 0)
+        dict(about), dict(about.get("model") or {}), int(planned or 0)
+    except (OSError, AttributeError, TypeError, ValueError):
+        raise SmoothctlError(f"{log}: {sidecar.name} beside it does not hold the settings of a log") from None
+    return {"settings": settings, "about": about, "planned": planned}
+
+
 def settings_path(log: Path) -> Path:
     """Where the settings of a log lie."""
     return log.with_suffix(".json")
@@ -90,8 +113,7 @@ def read_log(path: Path, allow_empty: bool = False) -> Log:
             f"{path}: no header with the columns idx, label, predict (found: {', '.join(header)[:80]})"
         )
     rows = tuple(_parse(path, number, header, line) for number, line in enumerate(lines[1:], start=2) if line)
-    sidecar = settings_path(path)
-    about = outputs.read_json(sidecar) if sidecar.exists() else {}
+    about = read_sidecar(path)
     if not rows and not allow_empty:
         raise SmoothctlError(f"{path}: no rows, only a header")
     notices = [f"the last line was cut short and is left out: {cut!r}"] if cut else []
@@ -135,6 +157,8 @@ def _parse(path: Path, number: int, header: Sequence[str], line: str) -> Row:
         )
         if radius is not None and not 0.0 <= radius < float("inf"):
             raise ValueError(f"radius {radius}")
+        if not 0 <= row.idx < LARGEST_IDX:
+            raise ValueError(f"idx {row.idx}")
     except (KeyError, ValueError) as error:
         raise SmoothctlError(f"{path}, line {number}: not a row of this log ({error})") from None
     return row

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import json
+import pickle
+import struct
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import torch
 
 from smoothctl import outputs
 from smoothctl.checkpoint import MODEL_FILE
-from smoothctl.errors import UsageError
+from smoothctl.errors import SmoothctlError, UsageError
 
 FORMAT = 1
 
@@ -33,17 +35,32 @@ class RunDirectory:
         Raises UsageError, naming the differences, if a run with other settings lies here, or if the
         directory holds something that is no run.
         """
-        if overwrite:
+        there = self._read_settings()
+        if there is None:
+            self._require_empty()
+        elif overwrite:
             self._clear()
-        if self.settings.exists():
-            there = outputs.read_json(self.settings)
+        else:
             outputs.require_same(there["settings"], settings, self.path, "--out")
+            if there["finished"] is not None and not (self.model.exists() and self.epochs.exists()):
+                raise UsageError(f"{self.path} had finished, but its model is gone; --overwrite trains it anew")
             return there["finished"] is not None
+        self._write_settings(settings, about, finished=None)
+        return False
+
+    def _read_settings(self) -> dict[str, Any] | None:
+        """The settings of the run that lies here, or None if none does."""
+        if not self.settings.exists():
+            return None
+        there = outputs.read_json(self.settings)
+        if not isinstance(there, dict) or not {"format", "settings", "about", "finished"} <= set(there):
+            raise UsageError(f"{self.settings} is not of a run of smoothctl; choose another --out")
+        return there
+
+    def _require_empty(self) -> None:
         others = [entry.name for entry in self.path.iterdir() if not entry.name.startswith(".")]
         if others:
             raise UsageError(f"{self.path} is not a run of smoothctl (it holds {others[0]}); choose another --out")
-        self._write_settings(settings, about, finished=None)
-        return False
 
     def finish(self) -> None:
         """Mark the run as finished and drop the state for going on."""
@@ -80,5 +97,9 @@ class RunDirectory:
         """What an interrupted run kept, on the CPU, or None."""
         if not self.state.exists():
             return None
-        state: dict[str, Any] = torch.load(self.state, map_location="cpu", weights_only=True)
+        try:
+            state: dict[str, Any] = torch.load(self.state, map_location="cpu", weights_only=True)
+            _ = state["network"], state["optimizer"], state["history"]
+        except (pickle.UnpicklingError, RuntimeError, EOFError, KeyError, TypeError, ValueError, struct.error):
+            raise SmoothctlError(f"{self.state} is damaged, so the run cannot go on; --overwrite starts anew") from None
         return state

@@ -180,6 +180,10 @@ class Sampler(Generic[Outcome]):
     def _count(self, batch: Tensor, pieces: list[tuple[_Task[Outcome], int]]) -> Votes:
         """Votes per piece and class, int64 [pieces,K], counted on the device."""
         logits = self._logits(batch)
+        if logits.ndim != 2 or len(logits) != len(batch):
+            raise SmoothctlError(
+                f"the model gave {tuple(logits.shape)} for {len(batch)} images, not [{len(batch)}, classes]"
+            )
         sizes = torch.tensor([size for _, size in pieces], device=logits.device)
         slots = torch.arange(len(pieces), device=logits.device).repeat_interleave(sizes)
         classes = logits.shape[1]

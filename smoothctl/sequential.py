@@ -80,6 +80,11 @@ class Plan:
     looks: tuple[int, ...]
     bounds: tuple[tuple[int, ...], ...]
 
+    @property
+    def out_of_reach(self) -> tuple[float, ...]:
+        """Radii that no votes can prove with so few copies."""
+        return tuple(radius for radius, bounds in zip(self.radii, self.bounds, strict=True) if max(bounds) < 0)
+
 
 def plan_radii(radii: Sequence[float], radius: Callable[[float], float], alpha: float, n_max: int) -> Plan:
     """Boundaries for rising radii, each at full alpha; ``radius(p)`` is what p_A >= p proves."""

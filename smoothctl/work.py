@@ -34,7 +34,7 @@ def run(job: Job, path: Path, overwrite: bool = False, shard: Shard | None = Non
     try:
         indices = shard.of(job.indices) if shard else list(job.indices)
         about = job.about() if shard is None else {**job.about(), "shard": str(shard), "whole": len(job.indices)}
-        with open_log(path, columns, job.identity(), about, len(indices), overwrite) as log:
+        with open_log(path, columns, job.identity(), about, indices, overwrite) as log:
             _lead(job, log, indices, workers)
     except Exception as error:
         if workers is not None:
@@ -97,7 +97,7 @@ def _fill(job: Job, log: Writer, indices: Iterable[int], todo: Sequence[int], qu
 
     with console.progress(what, len(todo) * job.settings.most_copies, quiet) as advance:
         sampler = job.sampler(lambda copies: advance(copies, f"{done}/{len(todo)} images"))
-        for decided in sampler.run(job.readable(indices, failed), job.rule()):
+        for decided in sampler.run(job.readable(indices, failed), job.rule):
             cells = _cells(job, decided)
             log.append(**cells)
             done += 1

@@ -65,7 +65,7 @@ def test_a_foreign_log_is_never_written_to(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", HEADER + "20\t6\t6\t0.5\t1\t1\n")
     with (
         pytest.raises(UsageError, match="not known how it was made"),
-        open_log(path, CERTIFY_COLUMNS, {}, {}, 1, False),
+        open_log(path, CERTIFY_COLUMNS, {}, {}, [0], False),
     ):
         pass
     assert path.read_text().endswith("20\t6\t6\t0.5\t1\t1\n")
@@ -73,7 +73,7 @@ def test_a_foreign_log_is_never_written_to(tmp_path: Path) -> None:
 
 def test_rows_end_up_in_the_order_of_images(tmp_path: Path) -> None:
     cells = dict.fromkeys(CERTIFY_COLUMNS, "0") | {"votes": "", "selection": "", "status": "ok"}
-    with open_log(tmp_path / "a.tsv", CERTIFY_COLUMNS, {}, {}, 3, False) as log:
+    with open_log(tmp_path / "a.tsv", CERTIFY_COLUMNS, {}, {}, [0, 5, 10], False) as log:
         for idx in (5, 0, 10):
             log.append(**{**cells, "idx": idx})
     assert [line.split("\t")[0] for line in (tmp_path / "a.tsv").read_text().splitlines()] == ["idx", "0", "5", "10"]

@@ -36,6 +36,7 @@ OWN = ("n0", "radii", "budget", "bound", "skip_misclassified")
 
 
 def command(
+    context: typer.Context,
     model: Model = None,
     n0: Annotated[int, options.option("--n0", help="Noisy copies to select the class; at least 1.")] = 100,
     n: Annotated[
@@ -138,7 +139,8 @@ def command(
     chosen = choose_model(model)
     path = out or default_log(chosen, NAME)
     if merge:
-        merged = merge_shares(path, overwrite)
+        named = {name for name in (*SHARED, *OWN) if options.was_given(context, name) and name != "backend"}
+        merged = merge_shares(path, settings.model_dump(mode="json", include=named), overwrite)
         show_log(merged, json)
         require_complete(merged)
         return

@@ -23,10 +23,19 @@ def _load_config(context: typer.Context, path: Path | None) -> Path | None:
         values = read_toml(path, command)
         if unknown := sorted(set(values) - known):
             raise UsageError(f"--config: {path} sets {unknown[0]!r}, which {command} does not know")
-        if isinstance(values.get("option"), dict):
-            values["option"] = [f"{name}={value}" for name, value in values["option"].items()]
-        context.default_map = {**(context.default_map or {}), **values}
+        several = {str(parameter.name) for parameter in context.command.params if parameter.multiple}
+        listed = {name: _as_typed(value, name in several) for name, value in values.items()}
+        context.default_map = {**(context.default_map or {}), **listed}
     return path
+
+
+def _as_typed(value: Any, several: bool) -> Any:
+    """A value of a TOML file as the command line would have it: tables as name=value, lists with commas."""
+    if isinstance(value, dict):
+        return [f"{name}={part}" for name, part in value.items()]
+    if several:
+        return value if isinstance(value, list) else [value]
+    return ",".join(map(str, value)) if isinstance(value, list) else value
 
 
 Config = Annotated[
@@ -99,6 +108,12 @@ def given(values: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     return {name: values[name] for name in names if values[name] is not None}
 
 
+def was_given(context: typer.Context, name: str) -> bool:
+    """Whether the user gave an option, by flag, environment or TOML file."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"
+
+
 def pairs(texts: Iterable[str], flag: str) -> dict[str, str]:
     """Read ``name=value`` texts; raises UsageError for one without an equals sign."""
     read = {}
@@ -115,9 +130,12 @@ def numbers(text: str | None, flag: str) -> tuple[float, ...] | None:
     if text is None:
         return None
     try:
-        return tuple(float(part) for part in text.replace(",", " ").split())
+        read = tuple(float(part) for part in text.replace(",", " ").split())
     except ValueError:
-        raise UsageError(f"{flag} {text}: write numbers such as 0,0.25,0.5") from None
+        read = ()
+    if not read:
+        raise UsageError(f"{flag} {text}: write numbers such as 0,0.25,0.5")
+    return read
 
 
 def show_settings(settings: Mapping[str, Any]) -> list[str]:

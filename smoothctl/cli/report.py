@@ -139,6 +139,10 @@ def command(
     drawings = _drawings(plot or ())
     as_json = json or format is Format.json
     parts = _parts(show or ())
+    if out is not None:
+        from smoothctl.report import page
+
+        page.check_place(out)
     frames, problems = sources.read_logs(sources.find_logs(paths or [Path("runs")]))
     report = assembling.assemble(
         frames,
@@ -156,8 +160,6 @@ def command(
     _print(report, format, as_json, parts, intervals, problems)
     _draw(report, drawings)
     if out is not None:
-        from smoothctl.report import page
-
         console.note(f"page: {page.write(report, out, data)}")
     if problems:
         raise SmoothctlError(f"{len(problems)} of {len(problems) + len(frames)} logs could not be reported, see above")

@@ -41,7 +41,9 @@ Augment = Annotated[
 HeldoutMax = Annotated[
     int, options.option("--heldout-max", help="Images of the test split on which accuracy under noise is watched.")
 ]
-Workers = Annotated[int, options.option("--workers", help="Processes that load images which do not fit in memory.")]
+Workers = Annotated[
+    int, options.option("--workers", min=0, help="Processes that load images which do not fit in memory.")
+]
 Out = Annotated[
     Path | None, options.option("--out", metavar="DIR", help="Run directory. [default: a name below runs/]")
 ]

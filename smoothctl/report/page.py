@@ -8,7 +8,7 @@ from importlib import resources
 from pathlib import Path
 
 from smoothctl import __version__, console, outputs
-from smoothctl.errors import SmoothctlError
+from smoothctl.errors import SmoothctlError, UsageError
 from smoothctl.report import document, metrics, pictures, plots, sources, tables
 from smoothctl.report.assemble import PARTS, Report, choose_tables
 from smoothctl.report.frames import Frame
@@ -36,10 +36,16 @@ DESCRIPTIONS = {
 }
 
 
+GENERATOR = '<meta name="generator" content="smoothctl">'
+
+
 def write(report: Report, directory: Path, data: Path | None = None) -> Path:
-    """Write ``index.html`` into a directory, replacing an earlier one; return its path."""
+    """Write ``index.html`` into a directory, replacing an earlier page of ours; return its path.
+
+    Raises UsageError if another page lies there.
+    """
+    path = check_place(directory)
     directory.mkdir(parents=True, exist_ok=True)
-    path = directory / "index.html"
     try:
         strips, reason = pictures.strips(report.recorded, data), ""
     except SmoothctlError as error:
@@ -47,6 +53,16 @@ def write(report: Report, directory: Path, data: Path | None = None) -> Path:
         console.note(f"pictures are left out of the page: {reason}")
     text = render(report, reason, strips)
     outputs.replace_file(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    return path
+
+
+def check_place(directory: Path) -> Path:
+    """Where the page goes; raises UsageError if that would replace something else."""
+    path = directory / "index.html"
+    if directory.exists() and not directory.is_dir():
+        raise UsageError(f"--out {directory} is a file; name a folder for the page")
+    if path.exists() and GENERATOR not in path.read_text(encoding="utf-8", errors="replace"):
+        raise UsageError(f"{path} is not a page of smoothctl; choose another --out")
     return path
 
 
@@ -70,6 +86,7 @@ def render(report: Report, no_pictures: str = "", strips: Sequence[pictures.Stri
     )
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f"{GENERATOR}"
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(_title(report))}</title><style>\n{style}</style></head><body>"
         f'<header><h1>{escape(_title(report))}</h1><p class="lead">{escape(_lead(report))}</p>'

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from smoothctl import outputs
 from smoothctl.api import ABSTAIN
-from smoothctl.records import complete_lines, parse_seconds, read_log, settings_path
+from smoothctl.records import LARGEST_IDX, complete_lines, parse_seconds, read_log, read_sidecar
 from smoothctl.report.frames import Frame, from_log
 
 REQUIRED = ("idx", "label", "predict")
@@ -35,7 +34,7 @@ def _read_columns(path: Path) -> Frame | None:
             return None
         cells = "\t".join(lines[1:]).split("\t")
         return _frame(path, {name: cells[place :: len(header)] for place, name in enumerate(header)})
-    except (OSError, ValueError):
+    except (OSError, ValueError, OverflowError):
         return None
 
 
@@ -43,10 +42,14 @@ def _frame(path: Path, columns: Mapping[str, Sequence[str]]) -> Frame | None:
     count = len(columns["idx"])
     idx, label, predict = (np.array(list(map(int, columns[name])), np.int64) for name in REQUIRED)
     radius = np.array(list(map(float, columns["radius"]))) if "radius" in columns else np.full(count, np.nan)
-    if (np.diff(idx) <= 0).any() or ("radius" in columns and not ((radius >= 0) & np.isfinite(radius)).all()):
+    if (
+        idx[0] < 0
+        or idx[-1] >= LARGEST_IDX
+        or (np.diff(idx) <= 0).any()
+        or ("radius" in columns and not ((radius >= 0) & np.isfinite(radius)).all())
+    ):
         return None
-    sidecar = settings_path(path)
-    about = outputs.read_json(sidecar) if sidecar.exists() else {}
+    about = read_sidecar(path)
     votes = tuple(columns.get("votes", ()))
     return Frame(
         name=path.name,

@@ -138,16 +138,16 @@ def _label_conflicts(frames: Sequence[Frame]) -> list[str]:
     """The first image that two logs give different labels."""
     if len(frames) < 2:
         return []
-    size = 1 + max(int(frame.idx.max(initial=0)) for frame in frames)
-    first, owner = np.full(size, -1, np.int64), np.full(size, -1, np.int64)
+    places = np.unique(np.concatenate([frame.idx for frame in frames]))
+    first, owner = np.full(len(places), -1, np.int64), np.full(len(places), -1, np.int64)
     for place, frame in enumerate(frames):
-        idx, label = frame.idx[~frame.failed], frame.label[~frame.failed]
+        idx, label = np.searchsorted(places, frame.idx[~frame.failed]), frame.label[~frame.failed]
         clash = (owner[idx] >= 0) & (first[idx] != label)
         if clash.any():
             at = int(np.flatnonzero(clash)[0])
             other = frames[owner[idx[at]]]
             return [
-                f"idx {idx[at]} has label {first[idx[at]]} in {other.path} and {label[at]} in {frame.path}: "
+                f"idx {places[idx[at]]} has label {first[idx[at]]} in {other.path} and {label[at]} in {frame.path}: "
                 "the logs are not of the same images"
             ]
         new = owner[idx] < 0

@@ -55,12 +55,18 @@ def test_an_empty_share_is_a_header_and_no_failure(typed: Typed, run_copy: Path,
     assert (workplace / "a.share-3-of-3.tsv").read_text().count("\n") == 1
 
 
-def test_a_missing_share_leaves_the_log_incomplete(typed: Typed, run_copy: Path, workplace: Path) -> None:
-    typed(f"certify {run_copy} --max 4 --n 100 --out a.tsv --shard 1/2")
-    done = typed(f"certify {run_copy} --out a.tsv --merge")
-    assert done.code == 1
-    assert "2 of 4 images" in done.err
-    assert typed(f"certify {run_copy} --max 4 --n 100 --out a.tsv").code == 0  # the same command does the rest
+def test_a_missing_share_is_named_and_nothing_is_merged(typed: Typed, run_copy: Path, workplace: Path) -> None:
+    line = f"certify {run_copy} --max 4 --n 100 --out a.tsv"
+    typed(f"{line} --shard 1/2")
+    refused = typed(f"{line} --merge")
+    assert refused.code == 2
+    assert "hold 2 of 4 images" in refused.err
+    assert not (workplace / "a.tsv").exists()
+    typed(f"{line} --shard 2/2")
+    other = typed(f"certify {run_copy} --max 4 --n 999 --out a.tsv --merge")
+    assert other.code == 2
+    assert "n 100 in file, 999 requested" in other.err
+    assert typed(f"{line} --merge").code == 0
     assert len(determined(workplace / "a.tsv")) == 4
 
 
@@ -113,7 +119,7 @@ def test_when_a_worker_dies_the_others_do_its_images(typed: Typed, run_copy: Pat
 
 
 def test_workers_stop_when_the_first_refuses(run_copy: Path, workplace: Path) -> None:
-    shutil.copy(run_copy / "model.pt", workplace / "a.tsv")  # no log of ours
+    shutil.copy(run_copy / "epochs.jsonl", workplace / "a.tsv")  # no log of ours
     line = f"certify {run_copy} --n 100 --max 4 --out a.tsv"
     shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2"}
     workers = [start(line, workplace, RANK=str(rank), **shared) for rank in (0, 1)]
