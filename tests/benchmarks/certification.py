@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from smoothctl import LabelledImages, load_model
+from smoothctl import Assumptions, LabelledImages, load_model
 from smoothctl.certification import rule_maker
 from smoothctl.config import CertifySettings
 from smoothctl.data import open_split, pixels
@@ -96,7 +96,7 @@ def interleaved(ready: Classifier, x: Tensor, size: int) -> tuple[float, float, 
 
 def rules(arguments: argparse.Namespace) -> None:
     """Base-classifier evaluations, certified accuracy and ACR of each stopping rule on one model."""
-    model = load_model(arguments.model)
+    model = load_model(arguments.model, given=Assumptions(arch=arguments.arch))
     info = model.info
     dataset = registry().find("dataset", info.dataset).value
     images = open_split(dataset, "test", arguments.data)
@@ -179,6 +179,7 @@ def main() -> None:
     commands.add_parser("memory")
     options = commands.add_parser("rules")
     options.add_argument("model", type=Path)
+    options.add_argument("--arch", help="the user's own module, if the model is one")
     options.add_argument("--data", type=Path)
     options.add_argument("--every", type=int, default=1)
     options.add_argument("--max", type=int, default=200)
