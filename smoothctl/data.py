@@ -120,11 +120,11 @@ def read_npz(path: Path, split: str) -> ArrayImages:
     except (ValueError, zipfile.BadZipFile) as error:
         reason = str(error).split(", you can load")[0]
         raise UsageError(f"--data: {path} is not an .npz file of plain arrays ({reason})") from None
+    if images.ndim not in (3, 4) or len(images) != len(labels) or not len(images):
+        raise UsageError(f"{path}: {present[0]} {images.shape} and {present[1]} {labels.shape} do not go together")
     labels = labels.reshape(-1) if labels.shape[1:] == (1,) else labels
     if labels.ndim != 1 or labels.dtype.kind not in "iu":
         raise UsageError(f"{path}: {present[1]} must hold one whole number an image, not {labels.dtype} {labels.shape}")
-    if images.ndim not in (3, 4) or len(images) != len(labels) or not len(images):
-        raise UsageError(f"{path}: {present[0]} {images.shape} and {present[1]} {labels.shape} do not go together")
     names = names or tuple(str(number) for number in range(last + 1))
     return ArrayImages(images, labels.astype(np.int64), names)
 

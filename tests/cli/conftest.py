@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -46,12 +47,17 @@ def typed(capsys: pytest.CaptureFixture[str]) -> Typed:
     return type_line
 
 
+def _heed_interrupts() -> None:
+    """A suite in the background of a shell ignores Ctrl-C, and so would what it starts."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def start(line: str, cwd: Path, **environment: str) -> subprocess.Popen[str]:
     """Start ``smoothctl`` in a process of its own."""
     return subprocess.Popen(
         [sys.executable, "-m", "smoothctl", *shlex.split(line)],
         cwd=cwd, env={**os.environ, "OMP_NUM_THREADS": "1", **environment}, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=_heed_interrupts,
     )  # fmt: skip
 
 
