@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from smoothctl.api import ModelSpec as ModelSpec
     from smoothctl.api import Noise as Noise
     from smoothctl.api import Recipe as Recipe
+    from smoothctl.api import Tracker as Tracker
+    from smoothctl.attacks import AttackOptions as AttackOptions
+    from smoothctl.attacks import ascent_direction as ascent_direction
+    from smoothctl.attacks import attack_batch as attack_batch
+    from smoothctl.attacks import attacking as attacking
+    from smoothctl.attacks import soft_cross_entropy as soft_cross_entropy
     from smoothctl.augment import random_crop as random_crop
     from smoothctl.augment import random_flip as random_flip
     from smoothctl.certification import certify as certify
@@ -41,6 +47,7 @@ if TYPE_CHECKING:
     from smoothctl.prediction import predict as predict
     from smoothctl.rules import Certificate as Certificate
     from smoothctl.smoothed import SmoothedClassifier as SmoothedClassifier
+    from smoothctl.softvote import soft_vote as soft_vote
 
 __version__ = "0.1.0"
 
@@ -57,6 +64,12 @@ _HOME = {
     "ModelSpec": "api",
     "Noise": "api",
     "Recipe": "api",
+    "Tracker": "api",
+    "AttackOptions": "attacks",
+    "ascent_direction": "attacks",
+    "attack_batch": "attacks",
+    "attacking": "attacks",
+    "soft_cross_entropy": "attacks",
     "random_crop": "augment",
     "random_flip": "augment",
     "Certificate": "rules",
@@ -76,6 +89,7 @@ _HOME = {
     "Prediction": "prediction",
     "predict": "prediction",
     "SmoothedClassifier": "smoothed",
+    "soft_vote": "softvote",
 }
 
 __all__ = ["__version__", *_HOME]  # noqa: PLE0604 - its keys are names

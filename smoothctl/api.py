@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -74,6 +75,11 @@ class Recipe:
     weight_decay: float | None = None
     milestones: tuple[int, ...] | None = None
     gamma: float | None = None
+    schedule: str | None = None
+    warmup_epochs: int | None = None
+    optimizer: str | None = None
+    nesterov: bool | None = None
+    clip: float | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     source: str = ""
 
@@ -195,7 +201,9 @@ class Batch:
     """One optimiser step's images as a method sees them.
 
     x: clean images [B,C,H,W] in [0,1]; y: labels [B]; index: places in the dataset [B]; epoch:
-    counted from 0, of ``epochs``; teacher: a frozen network from pixels to logits, or None.
+    counted from 0, of ``epochs``; sigma: the scale of the noise; teacher: a frozen network from
+    pixels to logits, or None. All random numbers come from the batch, so that a run can be repeated,
+    and is the same whether one process has the batch or several share it.
     """
 
     x: Tensor
@@ -203,12 +211,18 @@ class Batch:
     index: Tensor
     epoch: int
     epochs: int
+    sigma: float
     sample_noise: Callable[[tuple[int, ...]], Tensor]
+    sample_uniform: Callable[[tuple[int, ...]], Tensor]
     teacher: Callable[[Tensor], Tensor] | None = None
 
     def noise(self, copies: int = 1) -> Tensor:
         """Draw fresh noise [copies*B,C,H,W], to be added to ``x.repeat(copies, 1, 1, 1)``."""
         return self.sample_noise((copies * self.x.shape[0], *self.x.shape[1:]))
+
+    def uniform(self, copies: int = 1) -> Tensor:
+        """Draw numbers between 0 and 1, one for each copy of each image: [copies*B]."""
+        return self.sample_uniform((copies * self.x.shape[0],))
 
     def noisy(self, copies: int = 1) -> Tensor:
         """The images with fresh noise, never clipped: [copies*B,C,H,W], all images copy by copy."""
@@ -216,11 +230,15 @@ class Batch:
 
 
 class Method(ABC):
-    """A training objective. Subclasses set ``name``, may narrow ``Options``, and write ``loss``."""
+    """A training objective. Subclasses set ``name``, may narrow ``Options``, and write ``loss``.
+
+    ``smoothctl transfer`` serves methods that need a teacher and those that merely take one.
+    """
 
     name: ClassVar[str]
     summary: ClassVar[str] = ""
     needs_teacher: ClassVar[bool] = False
+    takes_teacher: ClassVar[bool] = False
     recipes: ClassVar[Sequence[Recipe]] = ()
 
     class Options(BaseModel):
@@ -233,7 +251,21 @@ class Method(ABC):
 
     @abstractmethod
     def loss(self, model: nn.Module, batch: Batch) -> Tensor | tuple[Tensor, dict[str, Tensor]]:
-        """The loss of one step, a scalar, or (loss, parts to log)."""
+        """The loss of one step, a mean over the batch's images, or (loss, parts to log)."""
+
+
+@dataclass(frozen=True)
+class Tracker:
+    """Somewhere else to follow a training run, by ``--track NAME``.
+
+    ``open(run)`` gives a context manager for one run directory; what it yields is called with each
+    :class:`Event`. It raises UsageError if what it needs is not installed.
+    """
+
+    name: str
+    open: Callable[[Path], AbstractContextManager[Callable[[Event], None]]]
+    summary: str = ""
+    aliases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ The command line hands over what the user gave, by flag, environment variable
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,6 +27,7 @@ Radius = Annotated[float, Field(ge=0)]
 Precision = Literal["fp32", "tf32", "bf16", "fp16"]
 Backend = Literal["auto", "eager", "compile", "onnxruntime"]
 Budget = Literal["precise", "balanced", "fast", "draft"]
+Schedule = Literal["multistep", "cosine", "constant"]
 
 DEFAULT_N = 100_000
 # Early "no" makes images cheap, so the few that need it may use more: nothing is lost to the limit.
@@ -166,21 +168,52 @@ class TrainSettings(Settings):
     weight_decay: Annotated[float, Field(ge=0)] = 1e-4
     milestones: tuple[Index, ...] | None = None
     gamma: Positive = 0.1
+    schedule: Schedule = "multistep"
+    warmup_epochs: Index = 0
+    optimizer: str = "sgd"
+    nesterov: bool = False
+    clip: Positive | None = None
+    ema: Annotated[float, Field(gt=0, lt=1)] | None = None
+    precision: Precision = "fp32"
     augment: bool = True
     normalize: str | None = None
     size: Count | None = None
     seed: Seed = 0
     teacher_sha256: str | None = None
 
-    def learning_rate(self, epoch: int) -> float:
-        """The learning rate of an epoch (from 0): times gamma at the start of each milestone.
+    def learning_rate(self, epoch: int, step: int = 0, steps: int = 1) -> float:
+        """The learning rate at a step (from 0, of ``steps``) of an epoch (from 0).
 
-        Without milestones it drops at one half and three quarters of the epochs.
+        ``multistep``: times gamma at the start of each milestone, or without milestones at one half and
+        three quarters of the epochs. ``cosine``: half a cosine wave down to zero. Both are multiplied by
+        a factor that grows linearly to one during the warm-up epochs.
         """
+        done = epoch + step / steps
+        rate = self.lr * min(1.0, (epoch * steps + step + 1) / (max(1, self.warmup_epochs * steps)))
+        if self.schedule == "constant":
+            return rate
+        if self.schedule == "cosine":
+            return rate * (1 + math.cos(math.pi * done / self.epochs)) / 2
         drops = self.milestones
         if drops is None:
             drops = (self.epochs // 2, self.epochs * 3 // 4)
-        return self.lr * self.gamma ** sum(epoch >= drop for drop in drops)
+        return rate * self.gamma ** sum(epoch >= drop for drop in drops)
+
+    def check(self, device: str) -> None:
+        """Raise UsageError for settings that cannot go together, or not on this kind of device."""
+        if device == "cpu" and self.precision in ("tf32", "fp16"):
+            raise UsageError(f"--precision {self.precision} needs a GPU; on a CPU there are fp32 and bf16")
+        if self.nesterov and self.optimizer != "sgd":
+            raise UsageError(f"--nesterov belongs to --optimizer sgd, not to {self.optimizer}")
+        if self.nesterov and not self.momentum:
+            raise UsageError("--nesterov needs a --momentum above 0")
+
+
+class TeacherSettings(Settings):
+    """How a teacher is evaluated while a student learns from it."""
+
+    precision: Precision = "fp32"
+    backend: Backend = "auto"
 
 
 T = TypeVar("T", bound=BaseModel)

@@ -21,6 +21,7 @@ class Stream(IntEnum):
     TRAIN_ORDER = 5
     TRAIN_AUGMENT = 6
     EVALUATE = 7
+    TRAIN_UNIFORM = 8
 
 
 class Draws:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pluggy
 
 if TYPE_CHECKING:
-    from smoothctl.api import Architecture, Dataset, Event, Importer, Method, Noise
+    from smoothctl.api import Architecture, Dataset, Event, Importer, Method, Noise, Tracker
 
 PROJECT = "smoothctl"
 hookspec = pluggy.HookspecMarker(PROJECT)
@@ -45,5 +45,10 @@ def register_importers() -> Iterable[Importer]:  # type: ignore[empty-body]
 
 
 @hookspec
+def register_trackers() -> Iterable[Tracker]:  # type: ignore[empty-body]
+    """Places where a training run can be followed, by ``--track NAME``."""
+
+
+@hookspec
 def observe(event: Event) -> None:
-    """Progress of training and certification, for trackers. What is returned is ignored."""
+    """Progress of training and certification, for whoever wants to know. What is returned is ignored."""

@@ -31,6 +31,7 @@ KINDS: dict[str, type] = {
     "dataset": api.Dataset,
     "noise": api.Noise,
     "importer": api.Importer,
+    "tracker": api.Tracker,
 }
 
 
@@ -48,7 +49,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Registered:
-    """A method class, architecture, dataset, noise or importer, and where it comes from."""
+    """A method class, architecture, dataset, noise, importer or tracker, and where it comes from."""
 
     kind: str
     value: Any

@@ -99,7 +99,7 @@ class RunDirectory:
             return None
         try:
             state: dict[str, Any] = torch.load(self.state, map_location="cpu", weights_only=True)
-            _ = state["network"], state["optimizer"], state["history"]
+            _ = state["network"], state["optimization"], state["history"]
         except (pickle.UnpicklingError, RuntimeError, EOFError, KeyError, TypeError, ValueError, struct.error):
             raise SmoothctlError(f"{self.state} is damaged, so the run cannot go on; --overwrite starts anew") from None
         return state

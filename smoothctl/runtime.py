@@ -39,22 +39,37 @@ def choose_device(name: str) -> torch.device:
 
 
 @contextmanager
-def evaluating(model: nn.Module, tf32: bool = False) -> Iterator[None]:
-    """Inference as certificates need it: eval mode, no gradients, full float32 unless ``tf32``.
-
-    Each submodule's mode is put back afterwards; parameters and buffers are not touched.
-    """
+def eval_mode(model: nn.Module) -> Iterator[None]:
+    """Eval mode; each submodule's own mode is put back afterwards."""
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+@contextmanager
+def matmul_precision(tf32: bool) -> Iterator[None]:
+    """Full float32 in matrix products and convolutions of a GPU, or TF32."""
     before = torch.backends.cuda.matmul.allow_tf32
     torch.backends.cuda.matmul.allow_tf32 = tf32
     try:
-        with torch.inference_mode(), torch.backends.cudnn.flags(enabled=True, allow_tf32=tf32):
+        with torch.backends.cudnn.flags(enabled=True, allow_tf32=tf32):
             yield
     finally:
         torch.backends.cuda.matmul.allow_tf32 = before
-        for module, mode in modes:
-            module.training = mode
+
+
+@contextmanager
+def evaluating(model: nn.Module, tf32: bool = False) -> Iterator[None]:
+    """Inference as certificates need it: eval mode, no gradients, full float32 unless ``tf32``.
+
+    Parameters and buffers are not touched.
+    """
+    with eval_mode(model), matmul_precision(tf32), torch.inference_mode():
+        yield
 
 
 def versions() -> dict[str, str]:

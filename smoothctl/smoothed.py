@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from torch import Tensor, nn
 
 from smoothctl.api import Noise
@@ -12,6 +10,7 @@ from smoothctl.draws import Draws, Stream
 from smoothctl.plugins import registry
 from smoothctl.prediction import Prediction, predict
 from smoothctl.rules import Certificate
+from smoothctl.softvote import soft_vote
 
 
 class SmoothedClassifier(nn.Module):
@@ -35,9 +34,7 @@ class SmoothedClassifier(nn.Module):
         draws = Draws(self.seed, self._calls, Stream.EVALUATE, device=x.device)
         self._calls += 1
         noise = self._noise.sample((self.samples * len(x), *x.shape[1:]), self.sigma, draws)
-        log_p = self.base(x.repeat(self.samples, 1, 1, 1) + noise).log_softmax(dim=1)
-        total: Tensor = log_p.unflatten(0, (self.samples, len(x))).logsumexp(dim=0)
-        return total - math.log(self.samples)
+        return soft_vote(self.base(x.repeat(self.samples, 1, 1, 1) + noise), self.samples)
 
     def certify(self, images: Tensor, **settings: object) -> list[Certificate]:
         """Certify images; see :func:`smoothctl.certify`."""

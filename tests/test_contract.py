@@ -21,7 +21,8 @@ from smoothctl.draws import Draws
 from smoothctl.errors import UsageError
 from smoothctl.models import build_classifier, sketch_network
 from smoothctl.plugins import Registered, registry
-from smoothctl.train import Trainer, TrainingData, train
+from smoothctl.train import train
+from smoothctl.trainer import Execution, Trainer, TrainingData
 
 CPU = torch.device("cpu")
 ARCHITECTURES = registry().all("architecture")
@@ -78,7 +79,7 @@ def test_an_architecture_trains_saves_loads_and_certifies(entry: Registered, tmp
     settings = TrainSettings(
         arch=arch, dataset=dataset.name, epochs=1, batch_size=2, lr=0.001, momentum=0, augment=False, sigma=0.25
     )
-    (line,) = train(settings, TrainingData(dataset, images, images, 1), tmp_path / "run", device=CPU)
+    (line,) = train(settings, TrainingData(dataset, images, images, 1), tmp_path / "run", Execution(CPU))
     assert np.isfinite(line["loss"])
     model = load_model(tmp_path / "run")
     assert (model.info.arch, model.info.input_shape) == (arch, (channels, height, width))
@@ -220,7 +221,7 @@ def test_a_method_trains_by_its_loss_and_describes_its_options(entry: Registered
     few = ArrayImages(images.images[:64], images.labels[:64])
     teacher = load_model(trained) if entry.value.needs_teacher else None
     settings = TrainSettings(method=entry.name, arch="lenet", epochs=1, batch_size=32, lr=0.01)
-    trainer = Trainer(settings, TrainingData(dataset, few, few), CPU, teacher)
+    trainer = Trainer(settings, TrainingData(dataset, few, few), Execution(CPU), teacher)
     before = [parameter.detach().clone() for parameter in trainer.model.parameters()]
     first, second = (trainer.run_epoch(epoch, lambda *_: None) for epoch in (0, 1))
     assert np.isfinite([first["loss"], second["loss"]]).all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from smoothctl import Architecture, ArrayImages, Dataset, load_model
-from smoothctl.config import TrainSettings
+from smoothctl.config import TeacherSettings, TrainSettings
 from smoothctl.plugins import Registered, Source, registry
-from smoothctl.train import Trainer, TrainingData
+from smoothctl.trainer import Execution, Trainer, TrainingData
 
 SEEN: list[Tensor] = []
+CPU = Execution(torch.device("cpu"), teacher=TeacherSettings(backend="eager"))
 
 
 class Recorder(nn.Module):
@@ -44,7 +46,7 @@ def trainer() -> Trainer:
     )
     registry().by_name["dataset"]["four"] = Registered("dataset", DATASET, source)
     settings = TrainSettings(arch="recorder", dataset="four", sigma=0.5, epochs=2, batch_size=4)
-    yield Trainer(settings, TrainingData(DATASET, IMAGES, IMAGES), torch.device("cpu"))
+    yield Trainer(settings, TrainingData(DATASET, IMAGES, IMAGES), CPU)
     registry.cache_clear()
 
 
@@ -77,7 +79,7 @@ def test_teacher_gets_no_gradient_and_keeps_its_buffers(trained: Path) -> None:
     before = {key: value.clone() for key, value in teacher.classifier.state_dict().items()}
     settings = TrainSettings(method="crt", arch="resnet20", epochs=1)
     check_teacher(teacher, settings, dataset)
-    run = Trainer(settings, data, torch.device("cpu"), teacher)
+    run = Trainer(settings, data, CPU, teacher)
     run.run_epoch(0, lambda *_: None)
     assert not teacher.classifier.training
     assert all(parameter.grad is None for parameter in teacher.classifier.parameters())
@@ -87,14 +89,21 @@ def test_teacher_gets_no_gradient_and_keeps_its_buffers(trained: Path) -> None:
 def test_teacher_and_student_see_the_same_noisy_batch(trained: Path, trainer: Trainer) -> None:
     teacher = load_model(trained)
     seen: list[Tensor] = []
-    teacher.classifier.register_forward_pre_hook(lambda module, arguments: seen.append(arguments[0].clone()))
     settings = TrainSettings(method="crt", arch="recorder", dataset="four", sigma=0.5, epochs=1, batch_size=2)
     small = Dataset("four", DATASET.load, (1, 8, 8), DATASET.class_names, (0.0,), (1.0,))
     images = ArrayImages(np.full((4, 8, 8), 128, np.uint8), np.arange(4))
     registry().by_name["architecture"]["recorder"] = Registered(
         "architecture", Architecture("recorder", lambda spec: Wide()), Source("test", "test", "1")
     )
-    run = Trainer(settings, TrainingData(small, images, images), torch.device("cpu"), teacher)
+    run = Trainer(settings, TrainingData(small, images, images), CPU, teacher)
+    assert run.taught is not None
+    answer = run.taught.logits
+
+    def watched(x: Tensor) -> Tensor:
+        seen.append(x.clone())
+        return answer(x)
+
+    run.taught = dataclasses.replace(run.taught, logits=watched)
     SEEN.clear()
     run.run_epoch(0, lambda *_: None)
     assert len(seen) == len(SEEN) == 2

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -101,6 +103,38 @@ Max = Annotated[int | None, option("--max", help="At most so many images.")]
 Json = Annotated[bool, option("--json", help="Print exactly one JSON document on stdout.")]
 DryRun = Annotated[bool, option("--dry-run", help="Print settings, plan and an estimate of the time; write nothing.")]
 Overwrite = Annotated[bool, option("--overwrite", help="Start anew, replacing what is there.")]
+
+
+def shared(group: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of a class, its annotated attributes, after its own; they arrive as ``**values``."""
+
+    def with_group(command: Callable[..., None]) -> Callable[..., None]:
+        hints = {**inspect.get_annotations(command, eval_str=True), **inspect.get_annotations(group, eval_str=True)}
+        own = [
+            parameter
+            for parameter in inspect.signature(command).parameters.values()
+            if parameter.kind is not parameter.VAR_KEYWORD
+        ]
+        added = [
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=getattr(group, name), annotation=hints[name]
+            )
+            for name in inspect.get_annotations(group)
+        ]
+        parameters = [
+            parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[parameter.name])
+            for parameter in own
+        ]
+
+        @functools.wraps(command)
+        def wrapped(**values: Any) -> None:
+            command(**values)
+
+        wrapped.__signature__ = inspect.Signature([*parameters, *added])  # type: ignore[attr-defined]
+        wrapped.__annotations__ = hints
+        return wrapped
+
+    return with_group
 
 
 def given(values: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:

@@ -76,7 +76,8 @@ def _lines(entry: Registered) -> list[str]:
     if entry.names[1:]:
         lines.append(f"  also {', '.join(entry.names[1:])}")
     if entry.kind == "method":
-        lines += [f"  used by smoothctl {'transfer' if value.needs_teacher else 'train'}"]
+        commands = "transfer" if value.needs_teacher else "train and transfer" if value.takes_teacher else "train"
+        lines += [f"  used by smoothctl {commands}"]
         lines += ["  options (-o name=value):" if value.Options.model_fields else "  no options"]
         lines += [f"    {option['name']} = {option['default']}: {option['description']}" for option in _options(value)]
         lines += [f"  recipe: {_recipe(recipe)}" for recipe in value.recipes]

@@ -10,46 +10,100 @@ from smoothctl import console
 from smoothctl.cli import options
 
 if TYPE_CHECKING:
-    from smoothctl.api import Dataset
+    from smoothctl.api import Dataset, Recipe
     from smoothctl.checkpoint import Model
     from smoothctl.config import TrainSettings
-    from smoothctl.train import Trainer
+    from smoothctl.trainer import Estimate, Execution, Trainer
 
-MethodOptions = Annotated[
-    list[str] | None,
-    options.option(
-        "--option", "-o", metavar="NAME=VALUE", help="Option of the method; `smoothctl plugins METHOD` lists them."
-    ),
-]
-Epochs = Annotated[int | None, options.option("--epochs", help="Passes over the training images.")]
-BatchSize = Annotated[int | None, options.option("--batch-size", help="Images per optimiser step.")]
-Rate = Annotated[float | None, options.option("--lr", help="Initial learning rate of SGD.")]
-Momentum = Annotated[float | None, options.option("--momentum", help="Momentum of SGD.")]
-WeightDecay = Annotated[float | None, options.option("--weight-decay", help="Weight decay.")]
-Milestones = Annotated[
-    str | None,
-    options.option(
-        "--milestones",
-        metavar="A,B,...",
-        help="Epochs, from 0, at whose start the learning rate drops. [default: 1/2, 3/4]",
-    ),
-]
-Gamma = Annotated[float | None, options.option("--gamma", help="Factor of each drop of the learning rate.")]
-Augment = Annotated[
-    bool | None, options.option("--augment/--no-augment", help="The dataset's augmentation, if it has one.")
-]
-HeldoutMax = Annotated[
-    int, options.option("--heldout-max", help="Images of the test split on which accuracy under noise is watched.")
-]
-Workers = Annotated[
-    int, options.option("--workers", min=0, help="Processes that load images which do not fit in memory.")
-]
-Out = Annotated[
-    Path | None, options.option("--out", metavar="DIR", help="Run directory. [default: a name below runs/]")
-]
 
-PLAIN = ("sigma", "noise", "epochs", "batch_size", "lr", "momentum", "weight_decay", "gamma", "augment",
-         "normalize", "size", "seed")  # fmt: skip
+class Training:
+    """The options of a training run, in the order of ``--help``."""
+
+    data: options.Data = None
+    download: options.Download = False
+    noise: options.NoiseName = None
+    option: Annotated[
+        list[str] | None,
+        options.option(
+            "--option", "-o", metavar="NAME=VALUE", help="Option of the method; `smoothctl plugins METHOD` lists them."
+        ),
+    ] = None
+    arch_option: options.ArchOptions = None
+    epochs: Annotated[int | None, options.option("--epochs", help="Passes over the training images.")] = None
+    batch_size: Annotated[
+        int | None, options.option("--batch-size", help="Images of one optimiser step, over all processes.")
+    ] = None
+    lr: Annotated[float | None, options.option("--lr", help="Highest learning rate.")] = None
+    optimizer: Annotated[
+        str | None, options.option("--optimizer", help="sgd, adamw, or any other name that timm knows. [default: sgd]")
+    ] = None
+    momentum: Annotated[float | None, options.option("--momentum", help="Momentum of SGD. [default: 0.9]")] = None
+    nesterov: Annotated[
+        bool | None, options.option("--nesterov/--no-nesterov", help="Nesterov's form of momentum.")
+    ] = None
+    weight_decay: Annotated[
+        float | None, options.option("--weight-decay", help="Weight decay, on all parameters. [default: 0.0001]")
+    ] = None
+    schedule: Annotated[
+        str | None,
+        options.option("--schedule", help="Of the learning rate: multistep, cosine or constant. [default: multistep]"),
+    ] = None
+    milestones: Annotated[
+        str | None,
+        options.option(
+            "--milestones",
+            metavar="A,B,...",
+            help="Epochs, from 0, at whose start the learning rate drops. [default: 1/2, 3/4]",
+        ),
+    ] = None
+    gamma: Annotated[
+        float | None, options.option("--gamma", help="Factor of each drop of the learning rate. [default: 0.1]")
+    ] = None
+    warmup_epochs: Annotated[
+        int | None, options.option("--warmup-epochs", help="Epochs in which the learning rate grows from zero.")
+    ] = None
+    clip: Annotated[float | None, options.option("--clip", help="Largest norm of the gradient.")] = None
+    ema: Annotated[
+        float | None,
+        options.option("--ema", help="Keep an average of the weights with this decay, such as 0.999, as the model."),
+    ] = None
+    augment: Annotated[
+        bool | None, options.option("--augment/--no-augment", help="The dataset's augmentation, if it has one.")
+    ] = None
+    normalize: options.Normalize = None
+    size: options.Size = None
+    heldout_max: Annotated[
+        int, options.option("--heldout-max", help="Images of the test split on which accuracy under noise is watched.")
+    ] = 1000
+    workers: Annotated[
+        int, options.option("--workers", min=0, help="Processes that load images which do not fit in memory.")
+    ] = 0
+    seed: options.Seed = 0
+    device: options.Device = "auto"
+    precision: Annotated[
+        str | None,
+        options.option("--precision", help="Of the network: fp32, tf32, bf16 or fp16 (autocast). [default: fp32]"),
+    ] = None
+    compile: Annotated[bool, options.option("--compile", help="Compile the network with torch.compile.")] = False
+    track: Annotated[
+        list[str] | None,
+        options.option(
+            "--track", metavar="NAME", help="Follow the run elsewhere too, such as in tensorboard or wandb."
+        ),
+    ] = None
+    out: Annotated[
+        Path | None, options.option("--out", metavar="DIR", help="Run directory. [default: a name below runs/]")
+    ] = None
+    overwrite: options.Overwrite = False
+    dry_run: options.DryRun = False
+    json: options.Json = False
+    config: options.Config = None
+
+
+PLAIN = (
+    *("sigma", "noise", "epochs", "batch_size", "lr", "optimizer", "momentum", "nesterov", "weight_decay"),
+    *("schedule", "gamma", "warmup_epochs", "clip", "ema", "precision", "augment", "normalize", "size", "seed"),
+)
 
 
 def run_training(
@@ -62,8 +116,8 @@ def run_training(
     from smoothctl.jobs import default_split
     from smoothctl.models import canonical_arch
     from smoothctl.plugins import registry
-    from smoothctl.runtime import choose_device
-    from smoothctl.train import Trainer, TrainingData, check_teacher, train
+    from smoothctl.train import check_teacher, train
+    from smoothctl.trainer import Trainer, TrainingData
 
     plugins = registry()
     method = plugins.find("method", method_name).value
@@ -83,7 +137,9 @@ def run_training(
     # Aliases name the same thing, so they must not make other settings.
     noise = plugins.find("noise", settings.noise).name
     settings = settings.model_copy(update={"arch": canonical_arch(settings.arch), "noise": noise})
-    device = choose_device(values["device"])
+    trackers = [plugins.find("tracker", name).value for name in values["track"] or []]
+    execution = _execution(values)
+    settings.check(execution.device.type)
     shape = wanted_shape(dataset, settings.size, teacher)
     opened, images = open_dataset(dataset, "train", values["data"], values["download"], shape)
     if teacher is not None:
@@ -92,17 +148,53 @@ def run_training(
     data = TrainingData(opened, images, heldout, values["heldout_max"])
     out = values["out"] or default_out(settings)
     told = f"{settings.method}: {settings.arch} on {dataset.name} at sigma {settings.sigma:g}, {settings.epochs} epochs"
-    console.note(f"{told}, on {device}, into {out}")
-    if recipe.source:
-        console.note(f"recipe: {recipe.source}; flags override it (--dry-run shows every setting)")
+    leads = execution.group.leads
+    if leads:
+        console.note(f"{told}, on {_where(execution)}, into {out}")
+        _tell_recipe(recipe, settings)
     if values["dry_run"]:
-        _show_plan(Trainer(settings, data, device, teacher), out, values["json"])
+        plan = Trainer(settings, data, execution, teacher)
+        estimate = plan.estimate()
+        if leads:
+            _show_plan(plan, estimate, out, values["json"])
         return
     history = train(
-        settings, data, out, device=device, teacher=teacher, workers=values["workers"], overwrite=values["overwrite"],
-        about={"recipe": recipe.source, "data": str(values["data"] or "")},
+        settings, data, out, execution, teacher=teacher, overwrite=values["overwrite"],
+        about={"recipe": recipe.source, "data": str(values["data"] or "")}, trackers=trackers,
     )  # fmt: skip
-    _show_result(out, settings, history, values["json"])
+    if leads:
+        _show_result(out, settings, history, values["json"])
+
+
+def _execution(values: dict[str, Any]) -> Execution:
+    from smoothctl.config import TeacherSettings, validated
+    from smoothctl.parallel import join_group
+    from smoothctl.runtime import choose_device
+    from smoothctl.trainer import Execution
+
+    device = choose_device(values["device"])
+    teacher_device = values.get("teacher_device")
+    return Execution(
+        device,
+        workers=values["workers"],
+        compile=values["compile"],
+        group=join_group(device),
+        teacher_device=choose_device(teacher_device) if teacher_device else None,
+        teacher=validated(TeacherSettings, values.get("teacher", {}), prefix="--teacher-"),
+    )
+
+
+def _where(execution: Execution) -> str:
+    world = execution.group.world
+    return str(execution.device) if world == 1 else f"{world} processes, each on {execution.device.type}"
+
+
+def _tell_recipe(recipe: Recipe, settings: TrainSettings) -> None:
+    if not recipe.source:
+        return
+    other = recipe.sigma is not None and recipe.sigma != settings.sigma
+    meant = f", which is for sigma {recipe.sigma:g}: the nearest that there is" if other else ""
+    console.note(f"recipe: {recipe.source}{meant}; flags override it (--dry-run shows every setting)")
 
 
 def wanted_shape(dataset: Dataset, size: int | None, teacher: Model | None) -> tuple[int, int, int] | None:
@@ -117,11 +209,11 @@ def default_out(settings: TrainSettings) -> Path:
     return Path("runs") / f"{settings.dataset}-{settings.method}-{settings.arch.replace('/', '-')}-{settings.sigma:g}"
 
 
-def _show_plan(trainer: Trainer, out: Path, as_json: bool) -> None:
+def _show_plan(trainer: Trainer, estimate: Estimate, out: Path, as_json: bool) -> None:
     settings, count = trainer.settings, len(trainer.data.train)
-    seconds = trainer.estimate()
     if as_json:
-        plan = {"images": count, "steps_per_epoch": trainer.steps_per_epoch, "estimated_seconds": seconds}
+        plan = {"images": count, "steps_per_epoch": trainer.steps_per_epoch, "estimated_seconds": estimate.seconds,
+                **{f"{name}_per_image": value for name, value in estimate.passes.items()}}  # fmt: skip
         document = {"out": str(out), "settings": settings.model_dump(mode="json"), "plan": plan}
         console.result(json.dumps(document, indent=2))
         return
@@ -131,9 +223,17 @@ def _show_plan(trainer: Trainer, out: Path, as_json: bool) -> None:
         *options.show_settings(settings.model_dump()),
         f"plan: {count:,} images, {trainer.steps_per_epoch:,} steps an epoch, {settings.epochs} epochs, "
         f"learning rates {', '.join(f'{rate:g}' for rate in rates)}",
-        f"estimate: about {console.duration(seconds)} on {trainer.device}",
+        f"cost: {_passes(estimate)}",
+        f"estimate: about {console.duration(estimate.seconds)} on {_where(trainer.execution)}",
     ]
     console.result("\n".join(lines))
+
+
+def _passes(estimate: Estimate) -> str:
+    """``2 forward and 2 backward passes``: per image and epoch, in the early epochs."""
+    counts = {name.removesuffix("_passes"): f"{value:.4g}" for name, value in estimate.passes.items()}
+    teacher = f", {counts['teacher']} forward passes of the teacher" if estimate.passes["teacher_passes"] else ""
+    return f"{counts['forward']} forward and {counts['backward']} backward passes for each image of an epoch{teacher}"
 
 
 def _show_result(out: Path, settings: TrainSettings, history: list[dict[str, Any]], as_json: bool) -> None:

@@ -21,8 +21,8 @@ def batch(teacher: nn.Module | None = None, count: int = 5) -> Batch:
     generator = torch.Generator().manual_seed(0)
     draws = Draws(7)
     return Batch(
-        torch.rand(count, 1, 2, 2, generator=generator), torch.arange(count) % 3, torch.arange(count), 0, 1,
-        sample_noise=lambda shape: draws.normal(shape).mul_(SIGMA), teacher=teacher,
+        torch.rand(count, 1, 2, 2, generator=generator), torch.arange(count) % 3, torch.arange(count), 0, 1, SIGMA,
+        sample_noise=lambda shape: draws.normal(shape).mul_(SIGMA), sample_uniform=Draws(8).uniform, teacher=teacher,
     )  # fmt: skip
 
 
@@ -84,8 +84,9 @@ def test_crt_gradient_equals_finite_differences(outputs: str) -> None:
     def value() -> Tensor:
         draws = Draws(7)
         double = Batch(
-            batch().x.double(), batch().y, batch().index, 0, 1,
-            sample_noise=lambda shape: draws.normal(shape).double() * SIGMA, teacher=teacher,
+            batch().x.double(), batch().y, batch().index, 0, 1, SIGMA,
+            sample_noise=lambda shape: draws.normal(shape).double() * SIGMA,
+            sample_uniform=Draws(8).uniform, teacher=teacher,
         )  # fmt: skip
         return crt.loss(student, double)[0]
 

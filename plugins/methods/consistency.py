@@ -1,0 +1,72 @@
+"""Consistency regularization (Jeong and Shin, NeurIPS 2020): noisy copies of an image should agree."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from smoothctl import AttackOptions, Batch, Method, Recipe, attack_batch, hookimpl, soft_vote
+
+
+class Consistency(Method):
+    """Cross-entropy on m noisy copies, their divergence from their mean, and the entropy of the mean."""
+
+    name = "consistency"
+    summary = "agreement of m noisy copies, on top of gaussian or smoothadv (Jeong and Shin 2020)"
+    # Published code cuts a batch of 256 into m chunks and steps after each: 256/m images a step.
+    recipes = (
+        *(
+            Recipe(
+                dataset="cifar10", sigma=sigma, arch="resnet110", epochs=150, batch_size=128, lr=0.1, weight_decay=1e-4,
+                milestones=(50, 100), options={"lbd": lbd, "eta": 0.5, "m": 2}, source=source,
+            )
+            for sigma, lbd, source in (
+                (0.25, 20.0, "Jeong and Shin 2020 and CRT paper, table 17; a batch of 256 in 2 chunks"),
+                (0.5, 10.0, "Jeong and Shin 2020, code; a batch of 256 in 2 chunks"),
+                (1.0, 10.0, "Jeong and Shin 2020, code; a batch of 256 in 2 chunks"),
+            )
+        ),
+        *(
+            Recipe(
+                dataset="mnist", sigma=sigma, arch="lenet", epochs=90, batch_size=128, lr=0.01, weight_decay=1e-4,
+                milestones=(30, 60), options={"lbd": lbd, "eta": 0.5, "m": 2},
+                source="baseline of Jeong et al. 2021 (SmoothMix), code; a batch of 256 in 2 chunks",
+            )
+            for sigma, lbd in ((0.25, 10.0), (0.5, 5.0), (1.0, 5.0))
+        ),
+    )  # fmt: skip
+
+    class Options(AttackOptions):
+        lbd: float = Field(10.0, ge=0, description="weight of the divergence (lambda of the paper)")
+        eta: float = Field(0.5, ge=0, description="weight of the entropy of the mean answer")
+        m: int = Field(2, ge=2, description="noisy copies of each image in a step")
+        base: Literal["gaussian", "smoothadv"] = Field(
+            "gaussian",
+            description="what it is added to; smoothadv first attacks the images, by attack, steps, epsilon and "
+            "warmup_epochs, under the same noise",
+        )
+
+    def loss(self, model: nn.Module, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+        """CE + lbd * mean_i KL(mean || copy i) + eta * H(mean), the mean being that of probabilities."""
+        copies = self.options.m
+        noise = batch.noise(copies)
+        attacked = self.options.base == "smoothadv"
+        x = attack_batch(model, batch, noise, self.options) if attacked else batch.x
+        logits = model(x.repeat(copies, 1, 1, 1) + noise)
+        log_mean = soft_vote(logits, copies)
+        mean = log_mean.exp()
+        entropy = -(mean * log_mean).sum(dim=1)
+        # sum_c mean_c (log mean_c - log p_c), averaged over copies
+        log_p = logits.log_softmax(dim=1).unflatten(0, (copies, -1)).mean(dim=0)
+        divergence = -entropy - (mean * log_p).sum(dim=1)
+        cross_entropy = F.cross_entropy(logits, batch.y.repeat(copies))
+        parts = {"cross_entropy": cross_entropy, "divergence": divergence.mean(), "entropy": entropy.mean()}
+        return cross_entropy + self.options.lbd * parts["divergence"] + self.options.eta * parts["entropy"], parts
+
+
+@hookimpl
+def register_methods() -> list[type[Method]]:
+    return [Consistency]

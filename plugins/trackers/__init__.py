@@ -1,0 +1,1 @@
+"""Where a training run can be followed, one file a service."""
