@@ -259,11 +259,12 @@ class Tracker:
     """Somewhere else to follow a training run, by ``--track NAME``.
 
     ``open(run)`` gives a context manager for one run directory; what it yields is called with each
-    :class:`Event`. It raises UsageError if what it needs is not installed.
+    :class:`Event`. ``package`` is what must be installed for it.
     """
 
     name: str
     open: Callable[[Path], AbstractContextManager[Callable[[Event], None]]]
+    package: str = ""
     summary: str = ""
     aliases: tuple[str, ...] = ()
 

@@ -65,9 +65,9 @@ class Optimization:
 def build_optimizer(model: nn.Module, settings: TrainSettings) -> torch.optim.Optimizer:
     """The optimiser of a name, from timm's factory; weight decay is on all parameters, as published.
 
-    Raises UsageError for a name that timm does not know.
+    Raises UsageError for a name that timm does not know, or an optimiser that cannot be used here.
     """
-    from timm.optim import create_optimizer_v2, list_optimizers  # type: ignore[attr-defined]
+    from timm.optim import create_optimizer_v2, get_optimizer_info, list_optimizers  # type: ignore[attr-defined]
 
     name = SGD[settings.nesterov] if settings.optimizer == "sgd" else settings.optimizer
     known = list(map(str, list_optimizers()))
@@ -75,12 +75,17 @@ def build_optimizer(model: nn.Module, settings: TrainSettings) -> torch.optim.Op
         close = difflib.get_close_matches(name, known, n=3)
         hint = f"did you mean {' or '.join(close)}?" if close else "timm's names are known, such as adamw, lamb or lion"
         raise UsageError(f"--optimizer {settings.optimizer}: there is no such optimiser; {hint}")
-    optimizer: torch.optim.Optimizer = create_optimizer_v2(
-        model,
-        opt=name,
-        lr=settings.lr,
-        weight_decay=settings.weight_decay,
-        momentum=settings.momentum,
-        filter_bias_and_bn=False,
-    )
+    if get_optimizer_info(name).second_order:
+        raise UsageError(f"--optimizer {name} needs second derivatives, which training here does not compute")
+    try:
+        optimizer: torch.optim.Optimizer = create_optimizer_v2(
+            model,
+            opt=name,
+            lr=settings.lr,
+            weight_decay=settings.weight_decay,
+            momentum=settings.momentum,
+            filter_bias_and_bn=False,
+        )
+    except (AssertionError, ImportError, RuntimeError, ValueError, TypeError) as error:
+        raise UsageError(f"--optimizer {name} cannot be used here: {' '.join(str(error).split())}") from None
     return optimizer

@@ -40,6 +40,8 @@ class RunDirectory:
             self._require_empty()
         elif overwrite:
             self._clear()
+        elif not (self.state.exists() or self.model.exists() or there["finished"]):
+            pass  # it ended before its first epoch did, so that nothing is lost
         else:
             outputs.require_same(there["settings"], settings, self.path, "--out")
             if there["finished"] is not None and not (self.model.exists() and self.epochs.exists()):

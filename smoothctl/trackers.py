@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -9,9 +10,19 @@ from typing import Any
 
 from smoothctl import console
 from smoothctl.api import Event, Tracker
+from smoothctl.errors import UsageError
 from smoothctl.plugins import registry
 
 Tell = Callable[[str, dict[str, Any]], None]
+
+
+def find_trackers(names: Sequence[str]) -> list[Tracker]:
+    """The trackers of these names; raises UsageError for one that is unknown, or whose package is missing."""
+    found: list[Tracker] = [registry().find("tracker", name).value for name in names]
+    for tracker in found:
+        if tracker.package and importlib.util.find_spec(tracker.package) is None:
+            raise UsageError(f"--track {tracker.name} needs {tracker.package}: pip install {tracker.package}")
+    return found
 
 
 @contextmanager

@@ -6,16 +6,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from smoothctl import Event, Tracker, UsageError, hookimpl
+from smoothctl import Event, Tracker, hookimpl
 
 
 @contextmanager
 def follow(run: Path) -> Iterator[Callable[[Event], None]]:
     """Write the numbers of each epoch as scalars; going on with a run adds to them."""
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        raise UsageError("--track tensorboard needs tensorboard: pip install 'smoothctl[tensorboard]'") from None
+    from torch.utils.tensorboard import SummaryWriter
+
     with SummaryWriter(str(run / "tensorboard")) as writer:
 
         def write(event: Event) -> None:
@@ -32,4 +30,4 @@ def follow(run: Path) -> Iterator[Callable[[Event], None]]:
 
 @hookimpl
 def register_trackers() -> list[Tracker]:
-    return [Tracker("tensorboard", follow, summary="TensorBoard event files in the run directory")]
+    return [Tracker("tensorboard", follow, "tensorboard", summary="TensorBoard event files in the run directory")]

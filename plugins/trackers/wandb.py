@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from smoothctl import Event, Tracker, UsageError, hookimpl
+from smoothctl import Event, Tracker, hookimpl
 
 
 @contextmanager
@@ -16,10 +16,8 @@ def follow(run: Path) -> Iterator[Callable[[Event], None]]:
 
     Project, entity and mode (such as offline) come from W&B's own environment variables.
     """
-    try:
-        import wandb
-    except ImportError:
-        raise UsageError("--track wandb needs wandb: pip install 'smoothctl[wandb]'") from None
+    import wandb
+
     identity = hashlib.sha256(str(run.resolve()).encode()).hexdigest()[:16]
     with wandb.init(name=run.name, id=identity, resume="allow", dir=str(run)) as there:
 
@@ -34,4 +32,4 @@ def follow(run: Path) -> Iterator[Callable[[Event], None]]:
 
 @hookimpl
 def register_trackers() -> list[Tracker]:
-    return [Tracker("wandb", follow, summary="Weights & Biases")]
+    return [Tracker("wandb", follow, "wandb", summary="Weights & Biases")]

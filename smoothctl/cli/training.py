@@ -116,6 +116,7 @@ def run_training(
     from smoothctl.jobs import default_split
     from smoothctl.models import canonical_arch
     from smoothctl.plugins import registry
+    from smoothctl.trackers import find_trackers
     from smoothctl.train import check_teacher, train
     from smoothctl.trainer import Trainer, TrainingData
 
@@ -137,7 +138,7 @@ def run_training(
     # Aliases name the same thing, so they must not make other settings.
     noise = plugins.find("noise", settings.noise).name
     settings = settings.model_copy(update={"arch": canonical_arch(settings.arch), "noise": noise})
-    trackers = [plugins.find("tracker", name).value for name in values["track"] or []]
+    trackers = find_trackers(values["track"] or [])
     execution = _execution(values)
     settings.check(execution.device.type)
     shape = wanted_shape(dataset, settings.size, teacher)
