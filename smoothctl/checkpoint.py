@@ -19,11 +19,11 @@ from smoothctl.normalization import describe
 from smoothctl.outputs import replace_file
 from smoothctl.ownmodule import is_own
 from smoothctl.plugins import provenance, registry
+from smoothctl.rundir import MODEL_FILE
 from smoothctl.runtime import versions
 from smoothctl.weights import file_sha256, load_state, read_content
 
 FORMAT = "smoothctl-model-1"
-MODEL_FILE = "model.pt"
 
 
 class Ancestor(BaseModel):

@@ -37,6 +37,11 @@ class Group:
             torch.distributed.all_reduce(values)
         return values
 
+    def wait(self) -> None:
+        """Wait until all processes have come here."""
+        if self.world > 1:
+            torch.distributed.barrier()
+
     def from_leader(self, value: Any) -> Any:
         """What the first process gives, in all of them."""
         held = [value]

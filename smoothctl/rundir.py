@@ -10,13 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from smoothctl import outputs
-from smoothctl.checkpoint import MODEL_FILE
 from smoothctl.errors import SmoothctlError, UsageError
 
 FORMAT = 1
+MODEL_FILE = "model.pt"
 
 
 class RunDirectory:
@@ -35,7 +33,7 @@ class RunDirectory:
         Raises UsageError, naming the differences, if a run with other settings lies here, or if the
         directory holds something that is no run.
         """
-        there = self._read_settings()
+        there = self.read_settings()
         if there is None:
             self._require_empty()
         elif overwrite:
@@ -50,8 +48,13 @@ class RunDirectory:
         self._write_settings(settings, about, finished=None)
         return False
 
-    def _read_settings(self) -> dict[str, Any] | None:
-        """The settings of the run that lies here, or None if none does."""
+    @property
+    def exists(self) -> bool:
+        """Whether a run lies here."""
+        return self.settings.is_file() and self.epochs.is_file()
+
+    def read_settings(self) -> dict[str, Any] | None:
+        """The settings file of the run that lies here, or None if none does."""
         if not self.settings.exists():
             return None
         there = outputs.read_json(self.settings)
@@ -88,17 +91,24 @@ class RunDirectory:
         outputs.replace_file(self.epochs, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
     def read_history(self) -> list[dict[str, Any]]:
-        """The lines of the epochs so far."""
-        return [json.loads(line) for line in self.epochs.read_text(encoding="utf-8").splitlines()]
+        """The lines of the epochs so far; raises SmoothctlError if they cannot be read."""
+        try:
+            return [json.loads(line) for line in self.epochs.read_text(encoding="utf-8").splitlines()]
+        except (OSError, ValueError) as error:
+            raise SmoothctlError(f"{self.epochs} cannot be read ({error})") from None
 
     def save_state(self, state: Mapping[str, Any]) -> None:
         """Keep what going on needs."""
+        import torch
+
         outputs.replace_file(self.state, lambda temporary: torch.save(dict(state), temporary))
 
     def load_state(self) -> dict[str, Any] | None:
         """What an interrupted run kept, on the CPU, or None."""
         if not self.state.exists():
             return None
+        import torch
+
         try:
             state: dict[str, Any] = torch.load(self.state, map_location="cpu", weights_only=True)
             _ = state["network"], state["optimization"], state["history"]

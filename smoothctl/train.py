@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from torch import nn
+
 from smoothctl import console, outputs
 from smoothctl.api import Dataset, Tracker
 from smoothctl.checkpoint import Model, save_model
 from smoothctl.config import TrainSettings
 from smoothctl.data import fingerprint
+from smoothctl.early import EarlyCheck
 from smoothctl.errors import UsageError
 from smoothctl.rundir import RunDirectory
 from smoothctl.runtime import versions
@@ -45,27 +48,46 @@ def train(
     overwrite: bool = False,
     about: dict[str, Any] | None = None,
     trackers: Sequence[Tracker] = (),
+    check: EarlyCheck | None = None,
 ) -> list[dict[str, Any]]:
     """Train in a run directory, going on where an earlier run with the same settings stopped.
 
-    Returns the lines of all epochs. Under torchrun every process calls it, and the first one writes.
-    Raises UsageError if ``out`` holds other settings.
+    Returns the lines of all epochs. Under torchrun every process calls it, and the first one writes; all
+    return when it has written. Raises UsageError if ``out`` holds other settings.
     """
+    history = _train(settings, data, out, execution, teacher, overwrite, about or {}, trackers, check)
+    execution.group.wait()
+    return history
+
+
+def _train(
+    settings: TrainSettings,
+    data: TrainingData,
+    out: Path,
+    execution: Execution,
+    teacher: Model | None,
+    overwrite: bool,
+    about: dict[str, Any],
+    trackers: Sequence[Tracker],
+    check: EarlyCheck | None,
+) -> list[dict[str, Any]]:
     run = RunDirectory(out)
     trainer = Trainer(settings, data, execution, teacher)
     if not execution.group.leads:
         return _follow(trainer)
     identity = {**settings.model_dump(mode="json"), "data": fingerprint(data.train)}
-    context = {**execution.about(), "versions": versions(), **(about or {})}
+    context = {**execution.about(), "versions": versions(), **about}
     with outputs.exclusive(run.settings):
         if run.begin(identity, context, overwrite):
             console.note(f"{out} is finished ({settings.epochs} epochs with the same settings); nothing to do")
             execution.group.from_leader(None)
             return run.read_history()
-        return _lead(run, trainer, trackers)
+        return _lead(run, trainer, trackers, check)
 
 
-def _lead(run: RunDirectory, trainer: Trainer, trackers: Sequence[Tracker]) -> list[dict[str, Any]]:
+def _lead(
+    run: RunDirectory, trainer: Trainer, trackers: Sequence[Tracker], check: EarlyCheck | None
+) -> list[dict[str, Any]]:
     """Train, write and tell; alone, or as the first of several processes."""
     settings = trainer.settings
     history: list[dict[str, Any]] = []
@@ -79,8 +101,10 @@ def _lead(run: RunDirectory, trainer: Trainer, trackers: Sequence[Tracker]) -> l
         tell("train.start", settings.model_dump(mode="json"))
         for epoch in range(len(history), settings.epochs):
             history.append(trainer.run_epoch(epoch, advance))
-            _save(run, trainer, history)
             console.note(_epoch_line(history[-1], settings.epochs))
+            if check is not None and epoch + 1 in check.epochs:
+                history[-1] |= _look(check, trainer)
+            _save(run, trainer, history)
             tell("train.epoch", history[-1])
         run.finish()
         tell("train.end", history[-1])
@@ -96,6 +120,22 @@ def _follow(trainer: Trainer) -> list[dict[str, Any]]:
     return history + [
         trainer.run_epoch(epoch, lambda *_: None) for epoch in range(len(history), trainer.settings.epochs)
     ]
+
+
+def _look(check: EarlyCheck, trainer: Trainer) -> dict[str, Any]:
+    """Certified accuracy of the student, and of its teacher, for the log; says it too."""
+    settings, heldout = trainer.settings, trainer.data.heldout
+
+    def measure(model: nn.Module) -> float:
+        return check.certified_accuracy(model, heldout, settings.sigma, settings.noise)
+
+    found = {"check_radius": check.radius, "certified_accuracy": measure(trainer.trained)}
+    told = f"certified at {check.radius:g} on {check.images} held-out images: {100 * found['certified_accuracy']:.1f} %"
+    if trainer.teacher is not None:
+        found["teacher_certified_accuracy"] = measure(trainer.teacher.classifier)
+        told += f", the teacher {100 * found['teacher_certified_accuracy']:.1f} %"
+    console.note(told)
+    return found
 
 
 def _epoch_line(line: dict[str, Any], epochs: int) -> str:

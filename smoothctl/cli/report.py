@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_format
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +15,7 @@ from smoothctl.cli import options
 
 if TYPE_CHECKING:
     from smoothctl.report.assemble import Report
+    from smoothctl.report.layout import Table
 
 NAME = "report"
 EXAMPLES = (
@@ -113,6 +115,20 @@ def command(
     rho: Annotated[
         float, options.option("--rho", help="Probability of failure of the bounds of --show bounds and lcb@R.")
     ] = 0.001,
+    cost: Annotated[
+        bool,
+        options.option(
+            "--cost", help="Report what training cost instead: time and passes per epoch, totals, what transfer saved."
+        ),
+    ] = False,
+    baseline: Annotated[
+        Path | None,
+        options.option(
+            "--baseline",
+            metavar="RUN",
+            help="With --cost: the directly trained run to compare with. [default: the first without a teacher]",
+        ),
+    ] = None,
     common_idx: Annotated[
         bool, options.option("--common-idx", help="Compare only the images that all logs hold.")
     ] = False,
@@ -132,6 +148,11 @@ def command(
     from smoothctl.report import assemble as assembling
     from smoothctl.report import gates, sources
 
+    if baseline is not None and not cost:
+        raise UsageError("--baseline belongs to --cost")
+    if cost:
+        _show_cost(paths or [Path("runs")], baseline, Format.json if json else format)
+        return
     if not 0 < rho < 1:
         raise UsageError(f"--rho {rho:g}: must lie between 0 and 1")
     tests = [gates.parse(text) for text in require or ()]
@@ -168,6 +189,26 @@ def command(
         raise SmoothctlError("--strict is set and there are warnings, see above")
 
 
+def _show_cost(paths: list[Path], baseline: Path | None, format: Format) -> None:
+    from smoothctl.report import costs
+
+    runs = costs.find_runs(paths)
+    direct = costs.choose_baseline(runs, baseline)
+    if format is Format.json:
+        console.result(json_format.dumps(costs.as_document(runs, direct), indent=2))
+        return
+    _print_tables(costs.tables(runs, direct), format)
+
+
+def _print_tables(found: Sequence[Table], format: Format) -> None:
+    if format is Format.rich:
+        for table in found:
+            table.show()
+    elif found:
+        written = {Format.markdown: "markdown", Format.latex: "latex", Format.csv: "csv", Format.html: "html"}[format]
+        console.result("\n\n".join(getattr(table, written)() for table in found))
+
+
 def _print(
     report: Report, format: Format, as_json: bool, parts: set[str], intervals: bool, problems: list[str]
 ) -> None:
@@ -183,16 +224,9 @@ def _print(
 
         console.result(page.render(report, "pictures are left out on stdout; --out DIR has them"))
         return
-    found = assembling.choose_tables(report, parts, intervals)
-    if format is Format.rich:
-        for table in found:
-            table.show()
-        if report.frames:
-            console.note(document.GUARANTEE)
-        return
-    written = {Format.markdown: "markdown", Format.latex: "latex", Format.csv: "csv"}[format]
-    if found:
-        console.result("\n\n".join(getattr(table, written)() for table in found))
+    _print_tables(assembling.choose_tables(report, parts, intervals), format)
+    if format is Format.rich and report.frames:
+        console.note(document.GUARANTEE)
 
 
 def _draw(report: Report, drawings: list[tuple[str, Path]]) -> None:

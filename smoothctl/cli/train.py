@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from smoothctl.cli import options, training
+from smoothctl.cli import options, outcomes, training
 
 NAME = "train"
 EXAMPLES = (
@@ -34,4 +34,6 @@ def command(
 
     if registry().find("method", method).value.needs_teacher:
         raise UsageError(f"--method {method} needs a teacher; use: smoothctl transfer --teacher MODEL --student ARCH")
-    training.run_training({**values, "sigma": sigma}, arch, dataset, method, teacher=None)
+    outcome = training.run_training({**values, "sigma": sigma}, arch, dataset, method)
+    if outcome is not None:
+        outcomes.show([outcome], values["json"])

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from smoothctl import console
-from smoothctl.cli import options
+from smoothctl.cli import options, outcomes
 
 if TYPE_CHECKING:
     from smoothctl.api import Dataset, Recipe
     from smoothctl.checkpoint import Model
+    from smoothctl.cli.outcomes import Outcome
     from smoothctl.config import TrainSettings
-    from smoothctl.trainer import Estimate, Execution, Trainer
+    from smoothctl.cost import Link
+    from smoothctl.early import EarlyCheck
+    from smoothctl.trainer import Execution
 
 
 class Training:
@@ -75,6 +78,18 @@ class Training:
     heldout_max: Annotated[
         int, options.option("--heldout-max", help="Images of the test split on which accuracy under noise is watched.")
     ] = 1000
+    check_radius: Annotated[
+        float | None,
+        options.option(
+            "--check-radius",
+            metavar="R",
+            help="Measure certified accuracy at this radius on a few held-out images after the first epoch, and "
+            "again after a tenth of them. [default: sigma for transfer, none for train]",
+        ),
+    ] = None
+    check_images: Annotated[
+        int, options.option("--check-images", min=0, help="Images of that check; 0 leaves it out.")
+    ] = 200
     workers: Annotated[
         int, options.option("--workers", min=0, help="Processes that load images which do not fit in memory.")
     ] = 0
@@ -107,9 +122,17 @@ PLAIN = (
 
 
 def run_training(
-    values: dict[str, Any], arch: str | None, dataset_name: str, method_name: str, teacher: Model | None
-) -> None:
-    """Resolve the settings, then train or say what would be done. ``values`` are the command's options."""
+    values: dict[str, Any],
+    arch: str | None,
+    dataset_name: str,
+    method_name: str,
+    teacher: Model | None = None,
+    lineage: Sequence[Link] = (),
+) -> Outcome | None:
+    """Resolve the settings, then train or find what it would cost; None in torchrun's other processes.
+
+    ``values`` are the command's options, ``lineage`` the runs that led to the teacher.
+    """
     from smoothctl.checkpoint import require_sigma
     from smoothctl.config import train_settings
     from smoothctl.data import open_dataset
@@ -151,20 +174,32 @@ def run_training(
     told = f"{settings.method}: {settings.arch} on {dataset.name} at sigma {settings.sigma:g}, {settings.epochs} epochs"
     leads = execution.group.leads
     if leads:
-        console.note(f"{told}, on {_where(execution)}, into {out}")
+        console.note(f"{told}, on {outcomes.where(execution)}, into {out}")
         _tell_recipe(recipe, settings)
     if values["dry_run"]:
         plan = Trainer(settings, data, execution, teacher)
-        estimate = plan.estimate()
-        if leads:
-            _show_plan(plan, estimate, out, values["json"])
-        return
+        planned = outcomes.planned(plan, plan.estimate(), out)
+        return planned if leads else None
+    about = {
+        "recipe": recipe.source,
+        "data": str(values["data"] or ""),
+        "lineage": [link.as_plain() for link in lineage],
+    }
     history = train(
-        settings, data, out, execution, teacher=teacher, overwrite=values["overwrite"],
-        about={"recipe": recipe.source, "data": str(values["data"] or "")}, trackers=trackers,
+        settings, data, out, execution, teacher=teacher, overwrite=values["overwrite"], about=about,
+        trackers=trackers, check=_early_check(values, settings, teacher),
     )  # fmt: skip
-    if leads:
-        _show_result(out, settings, history, values["json"])
+    return outcomes.finished(out, settings, history, lineage) if leads else None
+
+
+def _early_check(values: dict[str, Any], settings: TrainSettings, teacher: Model | None) -> EarlyCheck | None:
+    """The check of a student, at one sigma unless another radius is given; none for training without a teacher."""
+    from smoothctl.early import plan_check
+
+    radius = values["check_radius"]
+    if not values["check_images"] or (radius is None and teacher is None):
+        return None
+    return plan_check(settings.sigma if radius is None else radius, values["check_images"], settings.epochs)
 
 
 def _execution(values: dict[str, Any]) -> Execution:
@@ -185,11 +220,6 @@ def _execution(values: dict[str, Any]) -> Execution:
     )
 
 
-def _where(execution: Execution) -> str:
-    world = execution.group.world
-    return str(execution.device) if world == 1 else f"{world} processes, each on {execution.device.type}"
-
-
 def _tell_recipe(recipe: Recipe, settings: TrainSettings) -> None:
     if not recipe.source:
         return
@@ -208,44 +238,3 @@ def wanted_shape(dataset: Dataset, size: int | None, teacher: Model | None) -> t
 def default_out(settings: TrainSettings) -> Path:
     """``runs/digits-gaussian-resnet20-0.25``"""
     return Path("runs") / f"{settings.dataset}-{settings.method}-{settings.arch.replace('/', '-')}-{settings.sigma:g}"
-
-
-def _show_plan(trainer: Trainer, estimate: Estimate, out: Path, as_json: bool) -> None:
-    settings, count = trainer.settings, len(trainer.data.train)
-    if as_json:
-        plan = {"images": count, "steps_per_epoch": trainer.steps_per_epoch, "estimated_seconds": estimate.seconds,
-                **{f"{name}_per_image": value for name, value in estimate.passes.items()}}  # fmt: skip
-        document = {"out": str(out), "settings": settings.model_dump(mode="json"), "plan": plan}
-        console.result(json.dumps(document, indent=2))
-        return
-    rates = sorted({settings.learning_rate(epoch) for epoch in range(settings.epochs)}, reverse=True)
-    lines = [
-        f"settings (nothing is written; the run would go into {out}):",
-        *options.show_settings(settings.model_dump()),
-        f"plan: {count:,} images, {trainer.steps_per_epoch:,} steps an epoch, {settings.epochs} epochs, "
-        f"learning rates {', '.join(f'{rate:g}' for rate in rates)}",
-        f"cost: {_passes(estimate)}",
-        f"estimate: about {console.duration(estimate.seconds)} on {_where(trainer.execution)}",
-    ]
-    console.result("\n".join(lines))
-
-
-def _passes(estimate: Estimate) -> str:
-    """``2 forward and 2 backward passes``: per image and epoch, in the early epochs."""
-    counts = {name.removesuffix("_passes"): f"{value:.4g}" for name, value in estimate.passes.items()}
-    teacher = f", {counts['teacher']} forward passes of the teacher" if estimate.passes["teacher_passes"] else ""
-    return f"{counts['forward']} forward and {counts['backward']} backward passes for each image of an epoch{teacher}"
-
-
-def _show_result(out: Path, settings: TrainSettings, history: list[dict[str, Any]], as_json: bool) -> None:
-    last = history[-1]
-    if as_json:
-        console.result(
-            json.dumps({"run": str(out), "settings": settings.model_dump(mode="json"), "epochs": history}, indent=2)
-        )
-        return
-    console.result(
-        f"{out}: {settings.arch} on {settings.dataset}, sigma {settings.sigma:g}, {settings.epochs} epochs, "
-        f"accuracy under noise on held-out images {100 * last['heldout_accuracy']:.1f} %\n"
-        f"next: smoothctl certify {out}"
-    )

@@ -2,22 +2,56 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from smoothctl.cli import options, training
+from smoothctl import console
+from smoothctl.cli import options, outcomes, training
+
+if TYPE_CHECKING:
+    from smoothctl.checkpoint import Model
+    from smoothctl.cli.outcomes import Outcome
+    from smoothctl.cost import Link
 
 NAME = "transfer"
 EXAMPLES = (
     "Examples: `smoothctl transfer --teacher runs/teacher --student lenet --out runs/student`; "
-    "`smoothctl transfer --teacher r110.pt --student regnetx -o outputs=softmax`"
+    "`smoothctl transfer --teacher r110.pt --student regnetx -o outputs=softmax`; "
+    "`smoothctl transfer --teacher r110.pt --chain resnext29,dla,regnetx,vit --out runs/chain`"
 )
 
 
 @options.shared(training.Training)
 def command(
-    teacher: Annotated[Path, options.option("--teacher", metavar="MODEL", help="Robust model file or run directory.")],
-    student: Annotated[str, options.option("--student", metavar="ARCH", help="Architecture of the student.")],
+    teacher: Annotated[
+        list[Path] | None,
+        options.option(
+            "--teacher",
+            metavar="MODEL",
+            help="Robust model file or run directory; several are averaged into one teacher. Repeatable.",
+        ),
+    ] = None,
+    teacher_from: Annotated[
+        Path | None,
+        options.option(
+            "--teacher-from",
+            metavar="FILE.toml",
+            help="No teacher at hand: first train one by these settings of `smoothctl train`.",
+        ),
+    ] = None,
+    student: Annotated[
+        str | None, options.option("--student", metavar="ARCH", help="Architecture of the student.")
+    ] = None,
+    chain: Annotated[
+        str | None,
+        options.option(
+            "--chain",
+            metavar="ARCH,ARCH,...",
+            help="Several students, each taught by the one before; --out holds a run directory for each.",
+        ),
+    ] = None,
     method: Annotated[str, options.option("--method", help="Training objective that uses a teacher.")] = "crt",
     dataset: Annotated[str | None, options.option("--dataset", help="Dataset. [default: the teacher's]")] = None,
     teacher_arch: Annotated[
@@ -46,18 +80,99 @@ def command(
     The student learns the teacher's answers on noisy images (CRT). Dataset, sigma and noise come
     from the teacher's file; the student's file records the chain of teachers.
     """
-    from smoothctl.checkpoint import load_model
     from smoothctl.errors import UsageError
-    from smoothctl.models import find_architecture
     from smoothctl.plugins import registry
-    from smoothctl.runtime import choose_device
 
     chosen = registry().find("method", method).value
     if not (chosen.needs_teacher or chosen.takes_teacher):
         raise UsageError(f"--method {method} does not use a teacher; use: smoothctl train --method {method}")
-    find_architecture(student)
-    taught = {"arch": teacher_arch, "arch_option": None, "normalize": teacher_normalize, "state_key": state_key}
-    model = load_model(teacher, choose_device(values["device"]), options.assumptions(taught, dataset))
+    students = _students(student, chain)
     evaluated = {"precision": teacher_precision, "backend": teacher_backend}
     values |= {"sigma": sigma, "teacher_device": teacher_device, "teacher": evaluated}
-    training.run_training(values, student, dataset or model.info.dataset, method, model)
+    done: list[Outcome] = []
+    if teacher_from is not None and not teacher:
+        trained = _train_teacher(teacher_from, values)
+        if trained is None or values["dry_run"]:
+            outcomes.show([trained] if trained else [], values["json"])
+            return
+        done.append(trained)
+        teacher = [trained.out]
+    elif not teacher or teacher_from is not None:
+        raise UsageError("give the teacher, either by --teacher MODEL or by --teacher-from FILE.toml")
+    taught = {"arch": teacher_arch, "arch_option": None, "normalize": teacher_normalize, "state_key": state_key}
+    model, lineage = _load(teacher, taught, dataset, values)
+    done += _teach(students, model, lineage, dataset or model.info.dataset, method, values, chain is not None)
+    outcomes.show(done, values["json"])
+
+
+def _students(student: str | None, chain: str | None) -> list[str]:
+    """The architectures to train one after the other; raises UsageError unless it is clear which."""
+    from smoothctl.errors import UsageError
+    from smoothctl.models import find_architecture
+
+    if (student is None) == (chain is None):
+        raise UsageError("give the student, either by --student ARCH or by --chain ARCH,ARCH,...")
+    students = [student] if student is not None else [name.strip() for name in (chain or "").split(",")]
+    for name in students:
+        find_architecture(name)
+    return students
+
+
+def _train_teacher(settings: Path, values: dict[str, Any]) -> Outcome | None:
+    """Train a teacher by a TOML file, on the data and device of the student unless the file says otherwise."""
+    own: dict[str, Any] = {"method": "gaussian", "arch": None, "dataset": "digits", "sigma": None}
+    own |= {name: getattr(training.Training, name) for name in inspect.get_annotations(training.Training)}
+    own |= {name: values[name] for name in ("data", "download", "device", "workers", "dry_run")}
+    own |= options.from_toml(settings, "train", own, several=("option", "arch_option", "track"))
+    own |= {name: Path(own[name]) for name in ("data", "out") if own[name] is not None}
+    console.note(f"the teacher, by {settings}:")
+    return training.run_training(own, own["arch"], own["dataset"], own["method"])
+
+
+def _load(
+    paths: Sequence[Path], taught: dict[str, Any], dataset: str | None, values: dict[str, Any]
+) -> tuple[Model, list[Link]]:
+    """The teacher, several models averaged if need be, and the runs that led to it."""
+    from smoothctl import cost
+    from smoothctl.checkpoint import load_model
+    from smoothctl.composition import combine
+    from smoothctl.runtime import choose_device
+
+    device = choose_device(values["device"])
+    models = [load_model(path, device, options.assumptions(taught, dataset)) for path in paths]
+    lineage = cost.union(_lineage(model) for model in models)
+    return (models[0] if len(models) == 1 else combine(models)), lineage
+
+
+def _lineage(model: Model) -> list[Link]:
+    from smoothctl import cost
+    from smoothctl.trainer import lineage
+
+    return cost.lineage_of(model.path, [cost.Link(each.arch, each.method, each.sha256) for each in lineage(model)])
+
+
+def _teach(
+    students: Sequence[str],
+    teacher: Model,
+    lineage: list[Link],
+    dataset: str,
+    method: str,
+    values: dict[str, Any],
+    chained: bool,
+) -> list[Outcome]:
+    """Train the students one after the other. A dry run plans each with the teacher that there is."""
+    from smoothctl.checkpoint import load_model
+    from smoothctl.models import canonical_arch
+
+    done: list[Outcome] = []
+    whole = values["out"] or Path("runs") / f"{dataset}-{method}-chain"
+    for place, arch in enumerate(students, start=1):
+        name = canonical_arch(arch).replace("/", "-").replace(":", "-")
+        out = whole / f"{place}-{name}" if chained else values["out"]
+        outcome = training.run_training({**values, "out": out}, arch, dataset, method, teacher, lineage)
+        if outcome is not None:
+            done.append(outcome)
+        if place < len(students) and not values["dry_run"]:
+            teacher = load_model(out, next(teacher.classifier.parameters()).device)
+            lineage = _lineage(teacher)
+    return done

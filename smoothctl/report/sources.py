@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,6 +15,7 @@ from smoothctl.report import comparison, detection
 from smoothctl.report.frames import Frame
 from smoothctl.report.metrics import subset
 from smoothctl.report.reader import read_frame
+from smoothctl.rundir import RunDirectory
 
 COMPARABLE = ("dataset", "split", "data", "rule", "n0", "n", "alpha", "noise", "norm", "precision", "sigma")
 SHOWN = 6
@@ -87,23 +87,19 @@ def common_images(frames: Sequence[Frame]) -> list[Frame]:
 
 def history(frame: Frame) -> list[dict[str, Any]]:
     """The epochs of the training run that a log lies in; empty if it lies in none."""
-    path = frame.path.parent / "epochs.jsonl"
-    if not path.exists():
-        return []
+    run = RunDirectory(frame.path.parent)
     try:
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    except ValueError:
+        return run.read_history() if run.epochs.is_file() else []
+    except SmoothctlError:
         return []
 
 
 def training(frame: Frame) -> dict[str, Any]:
     """The settings file of the training run that a log lies in; empty if it lies in none."""
-    path = frame.path.parent / "settings.json"
     try:
-        found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    except ValueError:
+        return RunDirectory(frame.path.parent).read_settings() or {}
+    except SmoothctlError:
         return {}
-    return found if isinstance(found, dict) else {}
 
 
 def cautions(frames: Sequence[Frame]) -> list[str]:

@@ -1,0 +1,93 @@
+"""What ``train`` and ``transfer`` print in the end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from smoothctl import console
+from smoothctl.cli import options
+
+if TYPE_CHECKING:
+    from smoothctl.config import TrainSettings
+    from smoothctl.cost import Link
+    from smoothctl.trainer import Estimate, Execution, Trainer
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A run that is finished or planned: as plain data and as text."""
+
+    out: Path
+    document: dict[str, Any]
+    text: str
+
+
+def show(outcomes: Sequence[Outcome], as_json: bool) -> None:
+    """Print one run, or several of a chain."""
+    if as_json:
+        documents = [outcome.document for outcome in outcomes]
+        console.result(json.dumps(documents[0] if len(documents) == 1 else {"runs": documents}, indent=2))
+        return
+    for outcome in outcomes:
+        console.result(outcome.text)
+
+
+def where(execution: Execution) -> str:
+    """``cpu``, or how many processes there are on what."""
+    world = execution.group.world
+    return str(execution.device) if world == 1 else f"{world} processes, each on {execution.device.type}"
+
+
+def planned(trainer: Trainer, estimate: Estimate, out: Path) -> Outcome:
+    """A dry run: the settings, the plan and what it may cost."""
+    settings, count = trainer.settings, len(trainer.data.train)
+    plan = {
+        "images": count, "steps_per_epoch": trainer.steps_per_epoch, "estimated_seconds": estimate.seconds,
+        **{f"{name}_per_image": value for name, value in estimate.passes.items()},
+    }  # fmt: skip
+    rates = sorted({settings.learning_rate(epoch) for epoch in range(settings.epochs)}, reverse=True)
+    shown = [f"{rate:g}" for rate in rates]
+    if len(shown) > 4:
+        shown = [shown[0], "...", shown[-1]]
+    lines = [
+        f"settings (nothing is written; the run would go into {out}):",
+        *options.show_settings(settings.model_dump()),
+        f"plan: {count:,} images, {trainer.steps_per_epoch:,} steps an epoch, {settings.epochs} epochs, "
+        f"learning rates {', '.join(shown)}",
+        f"cost: {_passes(estimate)}",
+        f"estimate: about {console.duration(estimate.seconds)} on {where(trainer.execution)}",
+    ]
+    document = {"out": str(out), "settings": settings.model_dump(mode="json"), "plan": plan}
+    return Outcome(out, document, "\n".join(lines))
+
+
+def _passes(estimate: Estimate) -> str:
+    """``2 forward and 2 backward passes``: per image and epoch, in the early epochs."""
+    counts = {name.removesuffix("_passes"): f"{value:.4g}" for name, value in estimate.passes.items()}
+    teacher = f", {counts['teacher']} forward passes of the teacher" if estimate.passes["teacher_passes"] else ""
+    return f"{counts['forward']} forward and {counts['backward']} backward passes for each image of an epoch{teacher}"
+
+
+def finished(out: Path, settings: TrainSettings, history: list[dict[str, Any]], lineage: Sequence[Link]) -> Outcome:
+    """A run that is done: its accuracy, its cost, and that of its lineage."""
+    from smoothctl import cost
+
+    own, last = cost.total(history), history[-1]
+    before = cost.seconds(lineage) if lineage else 0.0
+    spent = f"training took {console.duration(own.seconds)}"
+    if before:
+        spent += f", {console.duration(before + own.seconds)} with all that led to the teacher"
+    text = (
+        f"{out}: {settings.arch} on {settings.dataset}, sigma {settings.sigma:g}, {settings.epochs} epochs, "
+        f"accuracy under noise on held-out images {100 * last['heldout_accuracy']:.1f} %; {spent}\n"
+        f"next: smoothctl certify {out}"
+    )
+    document = {
+        "run": str(out), "settings": settings.model_dump(mode="json"), "epochs": history,
+        "cost": {**vars(own), "lineage_seconds": None if before is None else before + own.seconds},
+    }  # fmt: skip
+    return Outcome(out, document, text)

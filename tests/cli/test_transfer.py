@@ -1,0 +1,160 @@
+"""Transfer from the command line: chains, several teachers, none at hand, what it cost, an early look."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from smoothctl import load_model
+from smoothctl.cost import Link, lineage_of, teachers_of
+from smoothctl.rundir import RunDirectory
+from tests.cli.conftest import Typed, start
+from tests.cli.test_train import same_weights
+
+QUICK = "--epochs 2 --check-images 0"
+TEACHER = """
+sigma = 0.25
+[train]
+method = "consistency"
+arch = "lenet"
+epochs = 2
+milestones = [1]
+out = "small"
+[train.option]
+lbd = 3
+"""
+
+
+def lines(run: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (run / "epochs.jsonl").read_text().splitlines()]
+
+
+def test_a_chain_teaches_each_student_by_the_one_before(typed: Typed, trained: Path, workplace: Path) -> None:
+    line = f"transfer --teacher {trained} --chain r20,lenet5,lenet {QUICK} --out chain"
+    done = typed(line)
+    assert done.code == 0, done.err
+    runs = [workplace / "chain" / name for name in ("1-resnet20", "2-lenet5", "3-lenet")]
+    lineages = [[link.sha256 for link in load_model(run).info.lineage] for run in runs]
+    hashes = [load_model(path).sha256 for path in (trained, *runs)]
+    assert lineages == [hashes[:1], hashes[:2], hashes[:3]]
+    files = {path: path.read_bytes() for run in runs for path in run.iterdir()}
+    again = typed(f"{line} --json")
+    assert again.err.count("is finished") == 3
+    assert [document["run"] for document in again.json()["runs"]] == [f"chain/{run.name}" for run in runs]
+    assert {path: path.read_bytes() for run in runs for path in run.iterdir()} == files
+
+
+def test_a_chain_killed_in_the_middle_goes_on_to_the_same_models(typed: Typed, trained: Path, workplace: Path) -> None:
+    line = f"transfer --teacher {trained} --chain lenet,lenet5 --epochs 4 --check-images 0"
+    assert typed(f"{line} --out straight").code == 0
+    for waited in ("1-lenet", "2-lenet5"):
+        process = start(f"{line} --out killed", workplace)
+        epochs = workplace / "killed" / waited / "epochs.jsonl"
+        while process.poll() is None and not epochs.exists():
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    assert typed(f"{line} --out killed").code == 0
+    for name in ("1-lenet", "2-lenet5"):
+        assert same_weights(workplace / "straight" / name, workplace / "killed" / name)
+
+
+def test_without_a_teacher_one_is_trained_first_and_both_are_accounted_for(typed: Typed, workplace: Path) -> None:
+    (workplace / "small.toml").write_text(TEACHER)
+    done = typed(f"transfer --teacher-from small.toml --student lenet5 {QUICK} --out student")
+    assert done.code == 0, done.err
+    teacher = load_model(workplace / "small").info
+    assert (teacher.method, teacher.method_options["lbd"], teacher.epochs) == ("consistency", 3.0, 2)
+    (link,) = teachers_of(RunDirectory(workplace / "student")) or ()
+    assert link.cost is not None
+    assert link.cost.forward_passes == 2 * 2 * 1437
+    assert link.cost.seconds == pytest.approx(sum(float(str(line["seconds"])) for line in lines(workplace / "small")))
+    cost = typed("report --cost student small --json").json()
+    student = next(run for run in cost["runs"] if run["run"] == "student")
+    assert student["lineage_seconds"] == pytest.approx(student["seconds"] + link.cost.seconds)
+    assert student["teacher_passes"] == student["forward_passes"] == 2 * 1437
+
+
+def test_the_cost_of_a_teacher_whose_run_is_gone_is_unknown_and_not_guessed(trained: Path, tmp_path: Path) -> None:
+    named = [Link("lenet", "gaussian", "abc")]
+    assert lineage_of(tmp_path / "model.pt", named) == named
+    (known,) = lineage_of(trained / "model.pt", named)
+    assert known.cost is not None
+
+
+def test_several_teachers_are_one(typed: Typed, trained: Path, workplace: Path) -> None:
+    typed("train --dataset digits --arch lenet --sigma 0.25 --epochs 1 --seed 5 --out other")
+    done = typed(f"transfer --teacher {trained} --teacher other --student lenet {QUICK} --out student")
+    assert done.code == 0, done.err
+    (ancestor,) = load_model(workplace / "student").info.lineage
+    assert ancestor.arch == "ensemble/lenet+lenet"
+    assert len(teachers_of(RunDirectory(workplace / "student")) or ()) == 2
+
+
+def test_an_early_look_measures_student_and_teacher(typed: Typed, trained: Path, workplace: Path) -> None:
+    done = typed(f"transfer --teacher {trained} --student lenet --epochs 20 --check-images 30 --out student")
+    assert done.code == 0, done.err
+    checked = [line["epoch"] for line in lines(workplace / "student") if "certified_accuracy" in line]
+    assert checked == [0, 1]
+    first = lines(workplace / "student")[0]
+    assert first["check_radius"] == 0.25
+    assert 0 <= float(str(first["certified_accuracy"])) <= 1
+    assert done.err.count("certified at 0.25 on 30 held-out images") == 2
+    plain = typed(f"transfer --teacher {trained} --student lenet --epochs 20 --check-images 0 --out plain")
+    assert "held-out images:" not in plain.err
+    assert same_weights(workplace / "student", workplace / "plain")
+
+
+def test_the_early_look_agrees_with_certify(typed: Typed, trained: Path, workplace: Path) -> None:
+    from smoothctl.data import open_split
+    from smoothctl.early import ALPHA, LIMIT, SELECTION, plan_check
+    from smoothctl.plugins import registry
+
+    model = load_model(trained)
+    heldout = open_split(registry().find("dataset", "digits").value, "test")
+    found = plan_check(0.2, 30, 10).certified_accuracy(model.classifier, heldout, 0.25, "gaussian")
+    done = typed(
+        f"certify {trained} --radii 0.2 --n0 {SELECTION} --n {LIMIT} --alpha {ALPHA} --backend eager "
+        f"--every {len(heldout) // 30} --max 30 --out log.tsv"
+    )
+    assert done.code == 0, done.err
+    report = typed("report log.tsv --radii 0.2 --json").json()
+    assert found == pytest.approx(report["runs"][0]["certified"]["0.2"], abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ("--student lenet", "give the teacher"),
+        ("--teacher {trained}", "give the student"),
+        ("--teacher {trained} --student lenet --chain lenet,lenet", "give the student"),
+        ("--teacher {trained} --chain lenet,resnet2", "unknown architecture 'resnet2'"),
+        ("--teacher {trained} --teacher-from a.toml --student lenet", "give the teacher"),
+        ("--teacher-from missing.toml --student lenet", "cannot read missing.toml"),
+        ("--teacher {trained} --student lenet --method gaussian", "does not use a teacher"),
+        ("--teacher {trained} --student lenet --teacher-precision fp8", "--teacher-precision"),
+        ("--teacher {trained} --student lenet --teacher-precision fp16", "needs a GPU"),
+    ],
+)
+def test_what_cannot_be_taught_is_one_line(
+    typed: Typed, trained: Path, workplace: Path, wrong: str, message: str
+) -> None:
+    done = typed(f"transfer {wrong.format(trained=trained)} --out out")
+    assert done.code == 2
+    assert message in done.err
+    assert "Traceback" not in done.err
+    assert not (workplace / "out").exists() or not list((workplace / "out").iterdir())
+
+
+@pytest.mark.parametrize("method", ["kd", "crt-smoothed", "cat-rs -o steps=1"])
+def test_other_methods_teach_too(typed: Typed, trained: Path, workplace: Path, method: str) -> None:
+    done = typed(
+        f"transfer --teacher {trained} --student lenet --method {method} --epochs 1 --check-images 0 --out out"
+    )
+    assert done.code == 0, done.err
+    assert all(torch.isfinite(value).all() for value in load_model("out").classifier.state_dict().values())
