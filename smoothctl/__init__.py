@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from smoothctl.api import ModelSpec as ModelSpec
     from smoothctl.api import Noise as Noise
     from smoothctl.api import Recipe as Recipe
+    from smoothctl.api import Trained as Trained
     from smoothctl.augment import random_crop as random_crop
     from smoothctl.augment import random_flip as random_flip
     from smoothctl.certification import certify as certify
@@ -57,6 +58,7 @@ _HOME = {
     "ModelSpec": "api",
     "Noise": "api",
     "Recipe": "api",
+    "Trained": "api",
     "random_crop": "augment",
     "random_flip": "augment",
     "Certificate": "rules",

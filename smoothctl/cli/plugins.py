@@ -85,7 +85,7 @@ def _lines(entry: Registered) -> list[str]:
         lines.append(f"  images {shape}, {classes} classes, splits {', '.join(value.splits)}")
         lines += [f"  recipe: {_recipe(value.recipe)}"] if _recipe(value.recipe) else []
     elif entry.kind == "architecture":
-        if entry.name.endswith("/"):
+        if value.example:
             lines.append(f"  a family: write it as --arch {entry.name}{value.example}")
         known = value.options or {}
         lines += [f"  --arch-option {name}: {meaning}" for name, meaning in known.items()]
