@@ -91,7 +91,8 @@ class Dataset:
     ``class_names`` (or from ``find_class_names``, where that needs no files), ``shape`` from the
     model, ``--size`` or the first image, ``mean`` and ``std`` as 0.5. PIL images are brought to
     the shape by the engine: scaled so that the shorter side is ``resize`` for a crop of ``shape``
-    (None: so that they just cover it), then cropped in the centre.
+    (None: so that they just cover it), then cropped in the centre. Empty ``splits`` are those of the
+    files. ``data_is_name``: ``data`` need not be a place.
     """
 
     name: str
@@ -107,6 +108,7 @@ class Dataset:
     recipe: Recipe = field(default_factory=Recipe)
     resize: int | None = None
     find_class_names: Callable[[], tuple[str, ...]] | None = None
+    data_is_name: bool = False
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,7 @@ class Job:
 
 def default_split(dataset: Dataset) -> str:
     """The split that is certified unless another is asked for."""
-    return "test" if "test" in dataset.splits else dataset.splits[-1]
+    return "test" if "test" in dataset.splits or not dataset.splits else dataset.splits[-1]
 
 
 def prepare(
