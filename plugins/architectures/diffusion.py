@@ -99,21 +99,15 @@ def denoise(classifier: Trained, path: Path, sigma: float | None) -> Trained | N
     if not path.is_dir():
         return None
     folder = path / "unet" if (path / "unet" / CONFIG).is_file() else path
-    config = _read_config(folder)
-    scheduler = next((file for file in _schedulers(path) if file.is_file()), None)
+    shape = _image_shape(folder, _read_config(folder), classifier.input_shape)
     if not sigma:
         raise UsageError(f"the timestep of the diffusion model {path} follows from sigma; give --sigma")
+    scheduler = next((file for file in _schedulers(path) if file.is_file()), None)
     alphas_bar, prediction = _read_schedule(scheduler)
     timestep = find_timestep(alphas_bar, sigma)
-    channels, height, width = classifier.input_shape
-    if config.get("in_channels") != channels or config.get("out_channels") not in (channels, 2 * channels):
-        raise UsageError(f"{path} is for images of {config.get('in_channels')} channels, the model takes {channels}")
     unet = _load(folder)
-    size = config.get("sample_size") or (height, width)
-    height, width = (size, size) if isinstance(size, int) else size
     made = {
         "unet": {key: value for key, value in unet.config.items() if not key.startswith("_")},
-        "sigma": sigma,
         "timestep": timestep,
         "alpha_bar": float(alphas_bar[timestep]),
         "prediction": prediction,
@@ -126,11 +120,24 @@ def denoise(classifier: Trained, path: Path, sigma: float | None) -> Trained | N
         "diffusion/" + classifier.arch,
         {**classifier.options, "diffusion": made},
         state,
-        (channels, height, width),
+        shape,
         sigma,
         tuple(file for file in (folder / WEIGHTS, folder / CONFIG, scheduler) if file is not None),
-        f"{path} denoises at {height}x{width}, for sigma {sigma:g} at timestep {timestep} {schedule} ({prediction})",
+        f"{path} denoises {shape[1]}x{shape[2]} for sigma {sigma:g} at timestep {timestep} {schedule} ({prediction})",
     )
+
+
+def _image_shape(folder: Path, config: Mapping[str, Any], wanted: tuple[int, int, int]) -> tuple[int, int, int]:
+    """The shape of the images that the UNet was made for: its own size, else the classifier's.
+
+    Raises UsageError for other channels than the classifier's.
+    """
+    channels, height, width = wanted
+    if config.get("in_channels") != channels or config.get("out_channels") not in (channels, 2 * channels):
+        raise UsageError(f"{folder} is for images of {config.get('in_channels')} channels, the model takes {channels}")
+    size = config.get("sample_size") or (height, width)
+    height, width = (size, size) if isinstance(size, int) else size
+    return channels, height, width
 
 
 def _schedulers(path: Path) -> list[Path]:
