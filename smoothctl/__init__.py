@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from smoothctl.api import Noise as Noise
     from smoothctl.api import Recipe as Recipe
     from smoothctl.api import Tracker as Tracker
+    from smoothctl.api import Trained as Trained
     from smoothctl.attacks import AttackOptions as AttackOptions
     from smoothctl.attacks import ascent_direction as ascent_direction
     from smoothctl.attacks import attack_batch as attack_batch
@@ -65,6 +66,7 @@ _HOME = {
     "Noise": "api",
     "Recipe": "api",
     "Tracker": "api",
+    "Trained": "api",
     "AttackOptions": "attacks",
     "ascent_direction": "attacks",
     "attack_batch": "attacks",

@@ -97,7 +97,8 @@ class Dataset:
     ``class_names`` (or from ``find_class_names``, where that needs no files), ``shape`` from the
     model, ``--size`` or the first image, ``mean`` and ``std`` as 0.5. PIL images are brought to
     the shape by the engine: scaled so that the shorter side is ``resize`` for a crop of ``shape``
-    (None: so that they just cover it), then cropped in the centre.
+    (None: so that they just cover it), then cropped in the centre. Empty ``splits`` are those of the
+    files. ``data_is_name``: ``data`` need not be a place.
     """
 
     name: str
@@ -113,6 +114,7 @@ class Dataset:
     recipe: Recipe = field(default_factory=Recipe)
     resize: int | None = None
     find_class_names: Callable[[], tuple[str, ...]] | None = None
+    data_is_name: bool = False
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,25 @@ class ModelSpec:
 
 
 @dataclass(frozen=True)
+class Trained:
+    """A trained network as plain data: its architecture, options and weights, and the sigma that it is for
+    (0: without noise, None: unknown). The weights hold the constants of its normalising layer, ``normalize.mean``
+    and ``normalize.std``.
+
+    Of one that a family composed, ``files`` are those that it was made from besides models, and ``note``
+    says what was chosen.
+    """
+
+    arch: str
+    options: Mapping[str, Any]
+    state: Mapping[str, Tensor]
+    input_shape: tuple[int, int, int]
+    sigma: float | None = None
+    files: tuple[Path, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class Architecture:
     """A network under a name. ``build(spec)`` makes a module from images [B,C,H,W], already
     normalised by the engine's first layer, to logits [B,classes].
@@ -138,7 +159,13 @@ class Architecture:
     ``options`` says what ``--arch-option`` takes (None: whatever the family takes); those in
     ``initial_options`` only choose the first weights and are left out when weights come from a
     file. ``dataset`` is what the published files of this name were trained on. An architecture
-    that ``normalizes`` is given pixels. ``example`` is a small member of a family.
+    that ``normalizes`` is given pixels. ``example`` is a small member of a family; one without can
+    only be made from files.
+
+    A family may make models of models: ``average(members)`` of several, ``denoise(classifier, path,
+    sigma)`` with a denoiser of its kind, read from ``path``, in front (None: the path is of
+    another kind; ``sigma`` is that of the noise, if it is known). Members of such a family keep
+    each network behind its own normalising layer.
     """
 
     name: str
@@ -150,6 +177,8 @@ class Architecture:
     dataset: str | None = None
     normalizes: bool = False
     example: str = ""
+    average: Callable[[Sequence[Trained]], Trained] | None = None
+    denoise: Callable[[Trained, Path, float | None], Trained | None] | None = None
 
 
 @dataclass(frozen=True)

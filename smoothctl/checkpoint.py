@@ -37,7 +37,7 @@ class Ancestor(BaseModel):
 
 
 class Origin(BaseModel):
-    """The file of other code that a model was converted from."""
+    """A file that a model was made from: other code's that was converted, or a part of a composed model."""
 
     file: str
     sha256: str
@@ -62,6 +62,7 @@ class ModelInfo(BaseModel):
     seed: int | None = None
     epochs: int | None = None
     origin: Origin | None = None
+    parts: list[Origin] = Field(default_factory=list)
     lineage: list[Ancestor] = Field(default_factory=list)
     plugins: dict[str, dict[str, str]] = Field(default_factory=dict)
     versions: dict[str, str] = Field(default_factory=dict)

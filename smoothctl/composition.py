@@ -1,26 +1,24 @@
 """Models made of models: several averaged as one base classifier, and a denoiser in front of one.
 
-Both are models like any other: an architecture (the families ``ensemble/`` and ``denoised/``), its
-options, and weights, so that one file holds all of it.
+How is the business of the families that say so (``Architecture.average`` and ``Architecture.denoise``).
+What comes out is a model like any other: an architecture, its options and weights, so that one file
+holds all of it.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
 from smoothctl import console
-from smoothctl.checkpoint import Model, ModelInfo
+from smoothctl.api import Trained
+from smoothctl.checkpoint import Model, ModelInfo, Origin
 from smoothctl.errors import UsageError
-from smoothctl.foreign import read_weights
 from smoothctl.models import build_classifier
+from smoothctl.plugins import registry
 from smoothctl.weights import file_sha256, load_state
-
-ENSEMBLE, DENOISED = "ensemble/", "denoised/"
 
 
 def combine(models: Sequence[Model]) -> Model:
@@ -36,65 +34,61 @@ def combine(models: Sequence[Model]) -> Model:
     sigmas = {model.info.sigma for model in models}
     if len(sigmas) > 1:
         console.warn(f"the models were trained for different sigma: {', '.join(map(str, sigmas))}")
-    arch = ENSEMBLE + "+".join(model.info.arch for model in models)
-    options = {"members": [model.info.arch_options for model in models]}
-    state = {
-        f"members.{place}.{key}": value for place, model in enumerate(models) for key, value in _state(model).items()
-    }
-    sigma = sigmas.pop() if len(sigmas) == 1 else None
-    return _compose(models, arch, options, state, sigma)
+    for entry in registry().all("architecture"):
+        if entry.value.average is not None:
+            return _compose(models, entry.value.average([_describe(model) for model in models]))
+    raise UsageError("no architecture that averages models is installed; smoothctl plugins lists what is")
 
 
-def denoised(model: Model, denoiser: Path | None) -> Model:
-    """Put a denoiser, read from its own file, in front of a model; None leaves the model as it is.
+def denoised(model: Model, denoiser: Path | None, sigma: float | None = None) -> Model:
+    """Put a denoiser, read from its own file or folder, in front of a model; None leaves the model as it is.
 
-    Raises SmoothctlError if the file does not hold the weights of a denoiser of this kind.
+    ``sigma`` is that of the noise (None: the model's). Raises SmoothctlError or UsageError, in one line, if
+    no family reads such a denoiser or it does not go with the model.
     """
     if denoiser is None:
         return model
-    front = read_weights(denoiser).state
-    depth = sum(value.ndim == 4 for value in front.values())
-    width = next((len(value) for value in front.values() if value.ndim == 4), 0)
-    options = {**model.info.arch_options, "depth": depth, "width": width}
-    state = {f"denoiser.{key}": value for key, value in front.items()}
-    state |= {f"classifier.{key}": value for key, value in _state(model).items()}
-    return _compose([model], DENOISED + model.info.arch, options, state, model.info.sigma, denoiser)
+    described = _describe(model)
+    for entry in registry().all("architecture"):
+        read = entry.value.denoise
+        if read is not None and (made := read(described, denoiser, sigma or described.sigma)) is not None:
+            return _compose([model], made)
+    raise UsageError(f"--denoiser: no architecture here reads {denoiser}; docs/models.md says what is read")
 
 
-def _state(model: Model) -> dict[str, Tensor]:
-    classifier = model.classifier
+def _describe(model: Model) -> Trained:
+    info, classifier = model.info, model.classifier
     constants = {"normalize.mean": classifier.normalize.mean, "normalize.std": classifier.normalize.std}
-    return {**constants, **classifier.state_dict()}
+    state = {**constants, **classifier.state_dict()}
+    return Trained(info.arch, info.arch_options, state, info.input_shape, info.sigma)
 
 
-def _compose(
-    models: Sequence[Model],
-    arch: str,
-    options: Mapping[str, Any],
-    state: Mapping[str, Tensor],
-    sigma: float | None,
-    denoiser: Path | None = None,
-) -> Model:
-    first = models[0].info
-    channels = first.input_shape[0]
-    built = build_classifier(arch, len(first.class_names), first.input_shape, options)
-    load_state(built.network, state, denoiser or models[0].path, arch)
+def _compose(models: Sequence[Model], made: Trained) -> Model:
+    """Build and record what a family made of models; raises SmoothctlError if its weights do not fit."""
+    first = models[0]
+    channels = made.input_shape[0]
+    built = build_classifier(made.arch, len(first.info.class_names), made.input_shape, made.options)
+    load_state(built.network, made.state, made.files[0] if made.files else first.path, made.arch)
+    read = [(model.path, model.sha256) for model in models] + [(file, file_sha256(file)) for file in made.files]
     described: dict[str, Any] = {
-        **first.model_dump(),
-        "arch": arch,
-        "arch_options": dict(options),
+        **first.info.model_dump(),
+        "arch": made.arch,
+        "arch_options": dict(made.options),
+        "input_shape": made.input_shape,
         "mean": [0.0] * channels,
         "std": [1.0] * channels,
-        "sigma": sigma,
+        "sigma": made.sigma,
         "method": "+".join(model.info.method for model in models),
         "method_options": {},
         "origin": None,
+        "parts": [Origin(file=path.name, sha256=sha256) for path, sha256 in read],
     }
-    hashes = [model.sha256 for model in models] + ([file_sha256(denoiser)] if denoiser else [])
-    device = next(models[0].classifier.parameters()).device
+    if made.note:
+        console.note(made.note)
+    device = next(first.classifier.parameters()).device
     return Model(
         built.to(device).eval().requires_grad_(False),
         ModelInfo(**described),
-        hashlib.sha256("".join(hashes).encode()).hexdigest(),
-        models[0].path,
+        hashlib.sha256("".join(sha256 for _, sha256 in read).encode()).hexdigest(),
+        first.path,
     )

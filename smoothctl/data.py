@@ -89,9 +89,9 @@ def open_split(dataset: Dataset, split: str, data: Path | None = None, download:
     """Open one split as it is stored, from ``data`` if it is an .npz file, else through the dataset's plugin."""
     if data is not None and data.suffix == ".npz":
         return _check_arrays(dataset, read_npz(data, split), data)
-    if data is not None and not data.exists() and not download:
+    if data is not None and not data.exists() and not (download or dataset.data_is_name):
         raise UsageError(f"--data: there is nothing at {data}")
-    if split not in dataset.splits:
+    if dataset.splits and split not in dataset.splits:
         raise UsageError(f"dataset {dataset.name} has the splits {', '.join(dataset.splits)}, not {split!r}")
     images = dataset.load(split, data, download)
     if not len(images):

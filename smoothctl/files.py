@@ -59,7 +59,7 @@ def predict_files(
 
     Raises UsageError for a file that is not an image.
     """
-    model = denoised(load_model(model_path, device, given), denoiser)
+    model = denoised(load_model(model_path, device, given), denoiser, settings.sigma)
     info = model.info
     sigma = require_sigma(settings.sigma, model)
     noise = settings.noise or info.noise

@@ -130,7 +130,7 @@ class Job:
 
 def default_split(dataset: Dataset) -> str:
     """The split that is certified unless another is asked for."""
-    return "test" if "test" in dataset.splits else dataset.splits[-1]
+    return "test" if "test" in dataset.splits or not dataset.splits else dataset.splits[-1]
 
 
 def prepare(
@@ -157,7 +157,7 @@ def prepare(
         known = asked.value if asked.value.shape and asked.value.class_names else None
         split = settings.split or default_split(asked.value)
         given = replace(given, dataset=known or open_dataset(asked.value, split, data, download)[0])
-    model = denoised(load_model(model_path, device, given), denoiser)
+    model = denoised(load_model(model_path, device, given), denoiser, settings.sigma)
     entry = asked or plugins.find("dataset", model.info.dataset)
     split = settings.split or default_split(entry.value)
     dataset, images = open_dataset(entry.value, split, data, download, model.info.input_shape)

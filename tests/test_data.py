@@ -187,6 +187,24 @@ def test_a_flat_val_with_a_mapping(name: str, text: str, tmp_path: Path) -> None
     assert "shorter side to 256, centre crop 224x224" in transform_of(images)
 
 
+def test_the_devkits_numbers_mean_what_its_table_says(tmp_path: Path) -> None:
+    """They are in an order of their own; ids above 1000 are inner nodes of WordNet."""
+    from scipy.io import savemat
+
+    for number in (1, 3):
+        picture(tmp_path / "val" / f"ILSVRC2012_val_0000000{number}.JPEG", size=(300, 260))
+    devkit = tmp_path / "ILSVRC2012_devkit_t12" / "data"
+    devkit.mkdir(parents=True)
+    (devkit / "ILSVRC2012_validation_ground_truth.txt").write_text("490\n7\n1\n")
+    with pytest.raises(UsageError, match=r"with .*meta\.mat, which says what its numbers mean"):
+        open_dataset(dataset("imagenet"), "val", tmp_path)
+    rows = [(1, "n09193705"), (490, "n01751748"), (7, "n01440764"), (1001, "n00001740")]
+    synsets = np.array(rows, dtype=[("ILSVRC2012_ID", "O"), ("WNID", "O")]).reshape(-1, 1)
+    savemat(devkit / "meta.mat", {"synsets": synsets})
+    _, images = open_dataset(dataset("imagenet"), "val", tmp_path)
+    assert [images[index][1] for index in range(2)] == [65, 970]
+
+
 def test_class_folders_of_imagenet_keep_their_numbers(tmp_path: Path) -> None:
     for folder in ("n09193705", "n01440764"):
         picture(tmp_path / "ILSVRC/Data/CLS-LOC/val" / folder / "x.JPEG")

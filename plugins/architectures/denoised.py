@@ -11,6 +11,7 @@ from smoothctl import (
     Architecture,
     ModelSpec,
     SmoothctlError,
+    Trained,
     UsageError,
     build_classifier,
     hookimpl,
@@ -101,6 +102,21 @@ def _take(part: nn.Module, state: dict[str, Tensor], file: str) -> None:
         ) from None
 
 
+def denoise(classifier: Trained, path: Path, sigma: float | None) -> Trained | None:
+    """A trained classifier behind a DnCNN whose weights are in a file; folders are of another kind.
+
+    Raises SmoothctlError if the file has no weights.
+    """
+    if path.is_dir():
+        return None
+    front = read_weights(path).state
+    kernels = [value for value in front.values() if value.ndim == 4]
+    options = {**classifier.options, "depth": len(kernels), "width": len(kernels[0]) if kernels else 0}
+    state = {f"denoiser.{key}": value for key, value in front.items()}
+    state |= {f"classifier.{key}": value for key, value in classifier.state.items()}
+    return Trained("denoised/" + classifier.arch, options, state, classifier.input_shape, classifier.sigma, (path,))
+
+
 @hookimpl
 def register_architectures() -> list[Architecture]:
     return [
@@ -112,5 +128,6 @@ def register_architectures() -> list[Architecture]:
             initial_options=("denoiser", "classifier", "pretrained"),
             normalizes=True,
             example="lenet",
+            denoise=denoise,
         )
     ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from smoothctl import Architecture, ModelSpec, UsageError, build_classifier, hookimpl
+from smoothctl import Architecture, ModelSpec, Trained, UsageError, build_classifier, hookimpl
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,6 +51,21 @@ def build(spec: ModelSpec) -> nn.Module:
     return Ensemble(members, average)
 
 
+def average(members: Sequence[Trained]) -> Trained:
+    """Trained networks as an ensemble; its sigma is theirs, if they share it."""
+    state = {
+        f"members.{place}.{key}": value for place, member in enumerate(members) for key, value in member.state.items()
+    }
+    sigmas = {member.sigma for member in members}
+    return Trained(
+        "ensemble/" + "+".join(member.arch for member in members),
+        {"members": [dict(member.options) for member in members]},
+        state,
+        members[0].input_shape,
+        sigmas.pop() if len(sigmas) == 1 else None,
+    )
+
+
 @hookimpl
 def register_architectures() -> list[Architecture]:
     return [
@@ -62,5 +77,6 @@ def register_architectures() -> list[Architecture]:
             initial_options=("pretrained",),
             normalizes=True,
             example="lenet+lenet",
+            average=average,
         )
     ]

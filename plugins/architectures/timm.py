@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 from torch import nn
 
 from smoothctl import Architecture, ModelSpec, SmoothctlError, UsageError, hookimpl
+
+SECONDS_TO_ANSWER = 10
 
 
 def build(spec: ModelSpec) -> nn.Module:
@@ -27,13 +32,30 @@ def build(spec: ModelSpec) -> nn.Module:
     if not pretrained:
         return timm.create_model(spec.name, pretrained=False, **options)
     try:
-        return timm.create_model(spec.name, pretrained=True, **options)
+        with _hub():
+            return timm.create_model(spec.name, pretrained=True, **options)
     except Exception as error:  # hub clients raise whatever they like without a network
         raise SmoothctlError(
             f"pretrained weights of timm/{spec.name} cannot be had ({type(error).__name__}: "
             f"{' '.join(str(error).split())[:160]}); without a network, put them into the hub's cache, or leave "
             "pretrained out"
         ) from None
+
+
+@contextlib.contextmanager
+def _hub() -> Iterator[None]:
+    """Keep the hub's client to its cache if the hub does not answer, as it would try again for most of a minute."""
+    from huggingface_hub import constants, get_session
+
+    before = constants.HF_HUB_OFFLINE
+    try:
+        get_session().head(constants.ENDPOINT, timeout=SECONDS_TO_ANSWER)
+    except Exception:  # whatever its transport raises
+        constants.HF_HUB_OFFLINE = True
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = before
 
 
 @hookimpl

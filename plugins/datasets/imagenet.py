@@ -20,7 +20,9 @@ from smoothctl import (
     random_flip,
 )
 
-MAPPINGS = ("val.txt", "LOC_val_solution.csv", "val_labels.json", "val_map.txt", "val_list.txt")
+GROUND_TRUTH = "ILSVRC2012_validation_ground_truth.txt"
+DEVKIT = "ILSVRC2012_devkit_t12/data"
+MAPPINGS = ("val.txt", "LOC_val_solution.csv", "val_labels.json", "val_map.txt", "val_list.txt", GROUND_TRUTH)
 
 
 def find_class_names() -> tuple[str, ...]:
@@ -41,7 +43,7 @@ def load(split: str, data: Path | None, download: bool) -> ImageFiles:
     images = class_folders(root / split)
     if images.paths:
         return _in_known_order(images, names, root / split)
-    return _flat(root / split, [place, root, root / split], names)
+    return _flat(root / split, [place, root, root / split, place / DEVKIT], names)
 
 
 def _in_known_order(images: ImageFiles, names: tuple[str, ...], place: Path) -> ImageFiles:
@@ -61,7 +63,7 @@ def _flat(folder: Path, places: list[Path], names: tuple[str, ...]) -> ImageFile
         raise UsageError(
             f"{folder} has no class folders (n01440764/...) and {len(files)} images without labels;\n"
             f"sort them into class folders, or put a mapping of file names to WordNet ids or numbers beside them: "
-            f"{' or '.join(MAPPINGS[:3])}"
+            f"{' or '.join(MAPPINGS[:3])}, or the folder of the devkit: {DEVKIT}"
         )
     labels = {Path(name).stem: label for name, label in _read_mapping(mapping).items()}
     known = {name: label for label, name in enumerate(names)}
@@ -75,11 +77,31 @@ def _flat(folder: Path, places: list[Path], names: tuple[str, ...]) -> ImageFile
 
 
 def _read_mapping(path: Path) -> dict[str, str]:
-    """File names to labels: JSON, or a line for each file with its label after a blank or a comma."""
+    """File names to labels: JSON, or a line for each file with its label after a blank or a comma, or the devkit's."""
+    if path.name == GROUND_TRUTH:
+        return _read_devkit(path)
     if path.suffix == ".json":
         return {str(name): str(label) for name, label in json.loads(path.read_text()).items()}
     pairs = [line.replace(",", " ").split()[:2] for line in path.read_text().splitlines()]
     return {pair[0]: pair[1] for pair in pairs if len(pair) == 2 and pair[0] != "ImageId"}
+
+
+def _read_devkit(path: Path) -> dict[str, str]:
+    """Labels of the images by their numbers: ids from 1 to 1000 that only the table ``meta.mat`` beside explains.
+
+    Raises UsageError if the table is missing or lacks one of them.
+    """
+    from scipy.io import loadmat
+
+    table = path.with_name("meta.mat")
+    try:
+        synsets = loadmat(table, squeeze_me=True)["synsets"]
+        wordnet = dict(zip(map(int, synsets["ILSVRC2012_ID"]), map(str, synsets["WNID"]), strict=True))
+        numbers = [int(line) for line in path.read_text().split()]
+        return {f"ILSVRC2012_val_{at:08d}": wordnet[number] for at, number in enumerate(numbers, start=1)}
+    except (OSError, KeyError, ValueError, TypeError, NotImplementedError) as error:
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
+        raise UsageError(f"{path} cannot be read with {table}, which says what its numbers mean ({reason})") from None
 
 
 def augment(x: Tensor, draws: Draws) -> Tensor:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
+import zipfile
+from http.client import HTTPException
 from pathlib import Path
 
 from torch import Tensor
@@ -12,21 +15,28 @@ from smoothctl import (
     Draws,
     ImageFiles,
     Recipe,
+    SmoothctlError,
     class_folders,
     hookimpl,
     random_crop,
     random_flip,
 )
 
+URL = "http://cs231n.stanford.edu/tiny-imagenet-200.zip"
+MD5 = "90528d7ca1a48142e341f4ef8d21d0de"
+FOLDER = "tiny-imagenet-200"
 ANNOTATIONS = "val_annotations.txt"
 
 
 def load(split: str, data: Path | None, download: bool) -> ImageFiles:
     """Read the folder ``tiny-imagenet-200``, as it is unpacked or with ``val`` sorted into class folders."""
     place = data or Path("data")
-    root = next((root for root in (place / "tiny-imagenet-200", place) if (root / "train").is_dir()), None)
+    root = _find(place)
+    if root is None and download:
+        fetch(place)
+        root = _find(place)
     if root is None:
-        raise DatasetMissing("tiny-imagenet", place, "tiny-imagenet-200/train and val", fetchable=False)
+        raise DatasetMissing("tiny-imagenet", place, f"{FOLDER}/train and val")
     if split == "train" or not (root / "val" / ANNOTATIONS).is_file():
         return class_folders(root / split)
     names = tuple(sorted(folder.name for folder in (root / "train").iterdir() if folder.is_dir()))
@@ -34,6 +44,30 @@ def load(split: str, data: Path | None, download: bool) -> ImageFiles:
     lines = [line.split("\t")[:2] for line in (root / "val" / ANNOTATIONS).read_text().splitlines() if line]
     paths = tuple(f"images/{file}" for file, _ in lines)
     return ImageFiles(root / "val", paths, tuple(place_of[name] for _, name in lines), names)
+
+
+def _find(place: Path) -> Path | None:
+    return next((root for root in (place / FOLDER, place) if (root / "train").is_dir()), None)
+
+
+def fetch(place: Path) -> None:
+    """Download, check and unpack the published file into ``place``; the folder appears there whole or not at all.
+
+    Raises SmoothctlError if it cannot be had or is not what was published.
+    """
+    from torchvision.datasets.utils import download_url
+
+    place.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=place, prefix=".tiny-imagenet-") as scratch:
+        archive = Path(scratch) / f"{FOLDER}.zip"
+        try:
+            download_url(URL, scratch, archive.name, MD5)
+            with zipfile.ZipFile(archive) as content:
+                content.extractall(scratch)
+            (Path(scratch) / FOLDER).rename(place / FOLDER)
+        except (OSError, HTTPException, RuntimeError, ValueError, zipfile.BadZipFile) as error:
+            reason = " ".join(str(error).split())[:160]
+            raise SmoothctlError(f"{URL} cannot be fetched into {place} ({reason}); try again later") from None
 
 
 def augment(x: Tensor, draws: Draws) -> Tensor:

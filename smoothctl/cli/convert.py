@@ -29,7 +29,11 @@ def command(
     ],
     sigma: Annotated[
         float | None,
-        options.option("--sigma", help="The sigma that OLD was trained for, where it does not say; 0: without noise."),
+        options.option(
+            "--sigma",
+            help="The sigma that OLD was trained for, where it does not say (0: without noise); "
+            "with a diffusion model as --denoiser, that of the noise to be taken away.",
+        ),
     ] = None,
     arch: options.Arch = None,
     arch_option: options.ArchOptions = None,
@@ -63,7 +67,7 @@ def command(
         raise UsageError(f"--sigma: must be 0 or above (got {sigma})")
     from smoothctl.checkpoint import save_model
 
-    model = compose([_load(path, values) for path in old], denoiser)
+    model = compose([_load(path, values) for path in old], denoiser, sigma)
     new.parent.mkdir(parents=True, exist_ok=True)
     save_model(new, model.info, model.classifier.network.state_dict())
     show(new, model, json)
@@ -91,11 +95,11 @@ def _load(path: Path, values: dict[str, Any]) -> Model:
     return model
 
 
-def compose(models: list[Model], denoiser: Path | None) -> Model:
+def compose(models: list[Model], denoiser: Path | None, sigma: float | None) -> Model:
     """One model as it is, several as an ensemble, behind a denoiser if there is one."""
     from smoothctl.composition import combine, denoised
 
-    return denoised(models[0] if len(models) == 1 else combine(models), denoiser)
+    return denoised(models[0] if len(models) == 1 else combine(models), denoiser, sigma)
 
 
 def show(new: Path, model: Model, as_json: bool) -> None:

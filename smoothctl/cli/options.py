@@ -100,7 +100,12 @@ StateKey = Annotated[
     str | None, option("--state-key", metavar="KEY", help="Where in the file the weights are, such as ema.state_dict.")
 ]
 Denoiser = Annotated[
-    Path | None, option("--denoiser", metavar="FILE", help="Weights of a DnCNN denoiser to put in front of the model.")
+    Path | None,
+    option(
+        "--denoiser",
+        metavar="PATH",
+        help="A denoiser to put in front of the model: weights of a DnCNN, or a folder of a diffusion model.",
+    ),
 ]
 Size = Annotated[int | None, option("--size", help="Side in pixels to which image files are brought, before noise.")]
 Split = Annotated[str | None, option("--split", help="Split of the dataset. [default: test]")]

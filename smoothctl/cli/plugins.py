@@ -83,10 +83,10 @@ def _lines(entry: Registered) -> list[str]:
         lines += [f"  recipe: {_recipe(recipe)}" for recipe in value.recipes]
     elif entry.kind == "dataset":
         shape, classes = value.shape or "of the files' shape", len(value.class_names) or "the files'"
-        lines.append(f"  images {shape}, {classes} classes, splits {', '.join(value.splits)}")
+        lines.append(f"  images {shape}, {classes} classes, splits {', '.join(value.splits) or 'of the files'}")
         lines += [f"  recipe: {_recipe(value.recipe)}"] if _recipe(value.recipe) else []
     elif entry.kind == "architecture":
-        if entry.name.endswith("/"):
+        if value.example:
             lines.append(f"  a family: write it as --arch {entry.name}{value.example}")
         known = value.options or {}
         lines += [f"  --arch-option {name}: {meaning}" for name, meaning in known.items()]
