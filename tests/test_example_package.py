@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+import torch
 
 from smoothctl.records import read_log
 from tests.cli.conftest import finish, start
@@ -41,6 +44,37 @@ def test_example_package_trains_certifies_and_tracks(installed: Path, tmp_path: 
     assert log.settings is not None
     assert (log.settings["noise"], log.settings["norm"]) == ("laplace", "l1")
     assert all(row.correct and row.radius for row in log.rows)
+
+
+def test_an_outside_method_has_all_that_the_loop_offers(installed: Path, tmp_path: Path) -> None:
+    """Its recipe, an interrupted run, a lower precision, and two processes: none of it is the method's business."""
+    line = "train --method label-smoothing --dataset stripes --noise laplace"
+
+    def typed(more: str, *launcher: str) -> str:
+        done = subprocess.run(
+            [sys.executable, *launcher, "-m", "smoothctl", *f"{line} {more}".split()],
+            cwd=tmp_path, env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(installed)},
+            capture_output=True, text=True, timeout=300, check=True,
+        )  # fmt: skip
+        return done.stderr
+
+    assert "recipe: this package" in typed("--out one")
+    killed = start(f"{line} --out killed", tmp_path, PYTHONPATH=str(installed))
+    while killed.poll() is None and not (tmp_path / "killed" / "epochs.jsonl").exists():
+        time.sleep(0.01)
+    killed.kill()
+    killed.communicate()
+    typed("--out killed")
+    typed("--out two", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+    typed("--precision bf16 --ema 0.9 --out low")
+    one, resumed, two, low = (
+        torch.load(tmp_path / run / "model.pt", weights_only=True)["state_dict"]
+        for run in ("one", "killed", "two", "low")
+    )
+    for key in one:
+        assert torch.equal(one[key], resumed[key])
+        torch.testing.assert_close(one[key], two[key], rtol=1e-4, atol=1e-5)
+        assert torch.isfinite(low[key]).all()
 
 
 @pytest.mark.parametrize(("module", "most"), MOST_LINES.items())

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json as json_format
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from smoothctl import console
-from smoothctl.cli import options
-from smoothctl.cli.certify import SHARED, Out, check_batch_size, choose_model, work_on
+from smoothctl.cli import evaluation, options
 
 if TYPE_CHECKING:
     from smoothctl.files import FilePrediction
@@ -23,43 +22,14 @@ EXAMPLES = (
 )
 
 
+@options.shared(evaluation.Evaluation)
 def command(
-    model: Annotated[
-        Path | None,
-        typer.Argument(metavar="[MODEL]", help="Model file or run directory. [default: the newest run below runs/]"),
-    ] = None,
+    model: evaluation.Model = None,
     images: Annotated[
         list[Path] | None, typer.Argument(metavar="[IMAGE]...", help="Image files; without any, the dataset's split.")
     ] = None,
     n: Annotated[int, options.option("--n", help="Noisy copies; at least 1.")] = 1000,
-    alpha: options.Alpha = 0.001,
-    sigma: Annotated[
-        float | None, options.option("--sigma", help="Scale of the noise; above 0. [default: the model's]")
-    ] = None,
-    noise: options.NoiseName = None,
-    dataset: options.DatasetName = None,
-    data: options.Data = None,
-    download: options.Download = False,
-    arch: options.Arch = None,
-    arch_option: options.ArchOptions = None,
-    normalize: options.Normalize = None,
-    state_key: options.StateKey = None,
-    denoiser: options.Denoiser = None,
-    split: options.Split = None,
-    start: options.Start = 0,
-    stop: options.Stop = None,
-    every: options.Every = 1,
-    max: options.Max = None,
-    seed: options.Seed = 0,
-    batch_size: options.BatchSize = None,
-    device: options.Device = "auto",
-    precision: options.Precision = "fp32",
-    backend: options.Backend = "auto",
-    out: Out = None,
-    overwrite: options.Overwrite = False,
-    dry_run: options.DryRun = False,
-    json: options.Json = False,
-    config: options.Config = None,
+    **values: Any,
 ) -> None:
     """Predict with abstention: the smoothed classifier's class, wrong with probability at most alpha.
 
@@ -67,30 +37,26 @@ def command(
     resized so that its shorter side fits the model (bilinear), then cropped in the centre, and
     brought to the model's channels; noise comes after that.
     """
-    values = dict(locals())
     from smoothctl.config import PredictSettings, validated
 
-    settings = validated(PredictSettings, options.given(values, SHARED))
+    settings = validated(PredictSettings, options.given({**values, "n": n}, evaluation.SETTINGS))
     settings.check()
-    check_batch_size(batch_size)
-    chosen = choose_model(model)
-    from smoothctl import jobs
+    evaluation.check_batch_size(values["batch_size"])
+    chosen = evaluation.choose_model(model)
     from smoothctl.report.sources import default_log
-    from smoothctl.runtime import choose_device
 
     if images:
         from smoothctl.files import predict_files
+        from smoothctl.runtime import choose_device
 
-        given = options.assumptions(values, dataset)
-        show_files(predict_files(chosen, images, settings, choose_device(device), batch_size, given, denoiser), json)
+        given = options.assumptions(values, values["dataset"])
+        device = choose_device(values["device"])
+        found = predict_files(chosen, images, settings, device, values["batch_size"], given, values["denoiser"])
+        show_files(found, values["json"])
         return
-    path = out or default_log(chosen, NAME)
-    job = jobs.prepare(
-        chosen, settings, data=data, device=choose_device(device), download=download, batch_size=batch_size,
-        given=options.assumptions(values), denoiser=denoiser,
-    )  # fmt: skip
+    job = evaluation.prepare(chosen, settings, values)
     warn_other_function(job, default_log(chosen, "certify"))
-    work_on(job, chosen, path, dry_run=dry_run, overwrite=overwrite, json=json)
+    evaluation.work_on(job, chosen, values["out"] or default_log(chosen, NAME), values)
 
 
 def warn_other_function(job: Job, certified: Path) -> None:

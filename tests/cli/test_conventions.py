@@ -133,9 +133,9 @@ def test_internal_errors_show_no_local_variables(typed: Typed, workplace: Path) 
     assert app.pretty_exceptions_enable is False
     assert app.pretty_exceptions_show_locals is False
     code = (
-        "import smoothctl.cli.certify as certify\n"
+        "import smoothctl.cli.evaluation as evaluation\n"
         "def explode(model):\n    token = 'hf_' + 'SECRET123'\n    raise TypeError('a bug')\n"
-        "certify.choose_model = explode\n"
+        "evaluation.choose_model = explode\n"
         "from smoothctl.cli import main\nmain(['certify'])"
     )
     done = subprocess.run(
@@ -185,6 +185,6 @@ def test_plugins_lists_and_explains(typed: Typed) -> None:
     for words in ("outputs = logits", "weight = 1.0", "recipe:", "table 16"):
         assert words in explained
     document = typed("plugins --json").json()
-    kinds = {"method", "architecture", "dataset", "noise", "importer"}
+    kinds = {"method", "architecture", "dataset", "noise", "importer", "tracker"}
     assert {entry["kind"] for entry in document["plugins"]} == kinds
     assert typed("plugins r110 --json").json()["plugins"][0]["name"] == "resnet110"
