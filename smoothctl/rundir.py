@@ -15,6 +15,7 @@ from smoothctl.errors import SmoothctlError, UsageError
 
 FORMAT = 1
 MODEL_FILE = "model.pt"
+EPOCHS_FILE = "epochs.jsonl"
 
 
 class RunDirectory:
@@ -24,7 +25,7 @@ class RunDirectory:
         self.path = path
         self.model = path / MODEL_FILE
         self.settings = path / "settings.json"
-        self.epochs = path / "epochs.jsonl"
+        self.epochs = path / EPOCHS_FILE
         self.state = path / "state.pt"
 
     def begin(self, settings: Mapping[str, Any], about: Mapping[str, Any], overwrite: bool) -> bool:

@@ -164,7 +164,11 @@ def command(
         from smoothctl.report import page
 
         page.check_place(out)
-    frames, problems = sources.read_logs(sources.find_logs(paths or [Path("runs")]))
+    places = paths or [Path("runs")]
+    frames, problems = sources.read_logs(sources.find_logs(places))
+    runs = sources.find_runs(places)
+    for run in runs if not frames else ():
+        console.note(f"{run.path} has no log yet; make one with: smoothctl certify {run.path}")
     report = assembling.assemble(
         frames,
         _radii(radii),
@@ -173,6 +177,7 @@ def command(
         against=against or (),
         rho=rho,
         full=as_json or intervals or len(parts) > 2 or out is not None or format is Format.html,
+        runs=runs,
     )
     for line in (*report.said, *problems):
         console.warn(line)
@@ -232,10 +237,8 @@ def _print(
 def _draw(report: Report, drawings: list[tuple[str, Path]]) -> None:
     if not drawings:
         return
-    from smoothctl.report import assemble as assembling
     from smoothctl.report import plots
 
-    assembling.require_plottable(report)
     for kind, path in drawings:
         plots.save(plots.draw(kind, report), path)
         console.note(f"plot: {path}")

@@ -36,7 +36,7 @@ class Training:
     batch_size: Annotated[
         int | None, options.option("--batch-size", help="Images of one optimiser step, over all processes.")
     ] = None
-    lr: Annotated[float | None, options.option("--lr", help="Highest learning rate.")] = None
+    lr: Annotated[float | None, options.option("--lr", help="Learning rate before it drops.")] = None
     optimizer: Annotated[
         str | None, options.option("--optimizer", help="sgd, adamw, or any other name that timm knows. [default: sgd]")
     ] = None

@@ -7,20 +7,21 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from smoothctl.errors import SmoothctlError, UsageError
+from smoothctl.errors import UsageError
 from smoothctl.report import comparison, document, metrics, published, sources, tables, whatif
 from smoothctl.report.frames import Frame
 from smoothctl.report.layout import Table
 from smoothctl.report.resolution import printing, undecided
 from smoothctl.report.summary import RHO, Summary, summarise
+from smoothctl.rundir import RunDirectory
 
 PARTS = ("certified", "measures", "bounds", "classes", "envelope", "compare", "against")
 
 
 @dataclass(frozen=True)
 class Report:
-    """``frames`` are certification logs, what-ifs included, ``predicted`` the others; ``said`` is what to warn of
-    and ``noted`` what to know. ``full`` computes the figures that take time."""
+    """``frames`` are certification logs, what-ifs included, ``predicted`` the others; ``runs`` are training runs;
+    ``said`` is what to warn of and ``noted`` what to know. ``full`` computes the figures that take time."""
 
     frames: tuple[Frame, ...]
     predicted: tuple[Frame, ...]
@@ -30,6 +31,7 @@ class Report:
     rho: float = RHO
     against: tuple[str, ...] = ()
     full: bool = True
+    runs: tuple[RunDirectory, ...] = ()
 
     @cached_property
     def summaries(self) -> list[Summary]:
@@ -73,6 +75,7 @@ def assemble(
     against: Sequence[str] = (),
     rho: float = RHO,
     full: bool = True,
+    runs: Sequence[RunDirectory] = (),
 ) -> Report:
     """Infer what logs leave out, add what-ifs, choose radii, and gather what must be said."""
     if common_idx and frames:
@@ -87,7 +90,9 @@ def assemble(
     said += impossible
     said += rule_cautions(certified, grid)
     said += [line for frame in certified if (line := _undecided(frame, grid))]
-    return Report(tuple(shown), tuple(predicted), grid, tuple(said), tuple(noted), rho, tuple(against), full)
+    return Report(
+        tuple(shown), tuple(predicted), grid, tuple(said), tuple(noted), rho, tuple(against), full, tuple(runs)
+    )
 
 
 def _with_changes(frames: Sequence[Frame], changes: Sequence[tuple[str, str]]) -> tuple[list[Frame], list[str]]:
@@ -171,9 +176,3 @@ def as_document(report: Report, problems: Sequence[str], parts: Collection[str])
 def _published(row: published.Published) -> dict[str, Any]:
     plain = document.plain(row)
     return {**plain, "certified": {f"{radius:g}": share for radius, share in row.certified.items()}}
-
-
-def require_plottable(report: Report) -> None:
-    """Raise SmoothctlError if there is no certification log to draw."""
-    if not report.frames:
-        raise SmoothctlError("there is no certification log to plot")

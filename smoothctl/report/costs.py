@@ -15,7 +15,7 @@ from scipy.stats import t as student_t
 from smoothctl import console, cost
 from smoothctl.cost import Cost, Link
 from smoothctl.errors import SmoothctlError, UsageError
-from smoothctl.report import metrics
+from smoothctl.report import metrics, sources
 from smoothctl.report.layout import Cell, Table
 from smoothctl.report.reader import read_frame
 from smoothctl.report.tables import radius
@@ -69,16 +69,10 @@ def find_runs(paths: Sequence[Path]) -> list[Run]:
 
     Raises UsageError for a path without any.
     """
-    found: dict[Path, Run] = {}
     for path in paths:
-        folder = path if path.is_dir() else path.parent
-        runs = [RunDirectory(file.parent) for file in sorted(folder.glob("**/epochs.jsonl"))]
-        runs = [run for run in runs if run.exists]
-        if not runs:
+        if not sources.find_runs([path]):
             raise UsageError(f"there is no training run at {path}; --cost takes run directories of smoothctl train")
-        for run in runs:
-            found.setdefault(run.path.resolve(), _read(run))
-    return sorted(found.values(), key=lambda run: run.generation)
+    return sorted(map(_read, sources.find_runs(paths)), key=lambda run: run.generation)
 
 
 def _read(run: RunDirectory) -> Run:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from smoothctl.errors import SmoothctlError
-from smoothctl.report import metrics, sources, whatif
+from smoothctl.report import metrics, whatif
 from smoothctl.report.assemble import Report
 from smoothctl.report.frames import Floats, Frame
 
@@ -27,6 +27,7 @@ SIZE = (6.4, 4.0)
 MANY_SERIES = 12
 LEGEND_WIDTH = 62
 SAMPLE_SIZES = (100, 1_000, 10_000, 100_000, 1_000_000)
+Series = TypeVar("Series")
 CONFIDENCES = (0.0001, 0.001, 0.01, 0.05)
 
 
@@ -40,6 +41,8 @@ def save(figure: Figure, path: Path) -> None:
 
 def draw(kind: str, report: Report) -> Figure:
     """Draw one kind of plot; raises SmoothctlError if the logs lack what it needs."""
+    if not report.frames and kind != "learning":
+        raise SmoothctlError("there is no certification log to plot")
     return PLOTS[kind](report)
 
 
@@ -95,10 +98,10 @@ def _draw_curve(axes: Axes, proved: Floats, label: str, place: int, **style: Any
     axes.plot(radii, accuracy, drawstyle="steps-post", label=label, **{**_style(place), **style})
 
 
-def _few(frames: Sequence[Frame]) -> Sequence[Frame]:
-    if len(frames) > MANY_SERIES:
-        raise SmoothctlError(f"a plot of {len(frames)} logs cannot be read; name at most {MANY_SERIES} of them")
-    return frames
+def _few(series: Sequence[Series]) -> Sequence[Series]:
+    if len(series) > MANY_SERIES:
+        raise SmoothctlError(f"a plot of {len(series)} runs cannot be read; name at most {MANY_SERIES} of them")
+    return series
 
 
 def curve(report: Report) -> Figure:
@@ -217,18 +220,18 @@ def bounds(report: Report) -> Figure:
 
 
 def learning(report: Report) -> Figure:
-    """Accuracy on held-out images and loss by epoch, of the training runs that the logs lie in."""
-    runs = [(frame, history) for frame in _few(report.recorded) if (history := sources.history(frame))]
+    """Accuracy on held-out images and loss by epoch, of training runs."""
+    runs = [(str(run.path), run.read_history()) for run in _few(report.runs)]
     if not runs:
         raise SmoothctlError("no training history lies beside the logs; name run directories of smoothctl")
     figure = Figure(figsize=SIZE, layout="constrained")
     upper, lower = figure.subplots(2, 1, sharex=True)
-    for place, (frame, history) in enumerate(runs):
+    for place, (name, history) in enumerate(runs):
         epochs = [line["epoch"] + 1 for line in history]
         mark = {"marker": "o", "markersize": 3.5} if len(epochs) <= 30 else {}
         upper.plot(
             epochs, [_number(line.get("heldout_accuracy")) for line in history],
-            label=frame.name, **_style(place), **mark,
+            label=name, **_style(place), **mark,
         )  # fmt: skip
         lower.plot(epochs, [_number(line.get("loss")) for line in history], **_style(place), **mark)
     upper.set_ylabel("held-out accuracy", fontsize=10.5)

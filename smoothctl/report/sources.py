@@ -15,7 +15,7 @@ from smoothctl.report import comparison, detection
 from smoothctl.report.frames import Frame
 from smoothctl.report.metrics import subset
 from smoothctl.report.reader import read_frame
-from smoothctl.rundir import RunDirectory
+from smoothctl.rundir import EPOCHS_FILE, RunDirectory
 
 COMPARABLE = ("dataset", "split", "data", "rule", "n0", "n", "alpha", "noise", "norm", "precision", "sigma")
 SHOWN = 6
@@ -29,7 +29,7 @@ def default_log(model: Path, what: str) -> Path:
 def find_logs(paths: Sequence[Path]) -> list[Path]:
     """The logs that files, run directories and folders of runs stand for, in order and once each.
 
-    Raises UsageError for a path that has none.
+    Raises UsageError for a path that has neither a log nor a training run.
     """
     found: dict[Path, None] = {}
     for path in paths:
@@ -41,10 +41,21 @@ def find_logs(paths: Sequence[Path]) -> list[Path]:
             logs = [path]
         else:
             raise UsageError(f"there is no log or run at {path}")
-        if not logs:
+        if not logs and not find_runs([path]):
             raise UsageError(f"{path} has no log yet; make one with: smoothctl certify {path}")
         found.update(dict.fromkeys(logs))
     return list(found)
+
+
+def find_runs(paths: Sequence[Path]) -> list[RunDirectory]:
+    """The training runs in folders, and around logs and model files, in order and once each."""
+    found: dict[Path, RunDirectory] = {}
+    for path in paths:
+        histories = sorted(path.glob(f"**/{EPOCHS_FILE}")) if path.is_dir() else [path.parent / EPOCHS_FILE]
+        for run in map(RunDirectory, (history.parent for history in histories)):
+            if run.exists:
+                found.setdefault(run.path.resolve(), run)
+    return list(found.values())
 
 
 def read_logs(paths: Sequence[Path]) -> tuple[list[Frame], list[str]]:

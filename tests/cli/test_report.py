@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from smoothctl.cli import run
+from tests.cli.conftest import Typed
 from tests.report.make import HEADER, write_log
 
 ROWS = ["0 3 3 0.6 1 0.5", "20 3 3 0.1 1 0.5", "40 3 -1 0.0 0 0.5", "60 3 5 0.9 0 0.5"]
@@ -231,3 +233,14 @@ def test_every_command_of_the_docs_parses(line: str):
     name, *arguments = shlex.split(line, comments=True)
     command = typer.main.get_command(app).commands[name]
     command.make_context(name, arguments, resilient_parsing=False)
+
+
+def test_learning_curves_need_no_log(typed: Typed, trained: Path, workplace: Path) -> None:
+    shutil.copytree(trained, workplace / "run", ignore=shutil.ignore_patterns("*.tsv"))
+    done = typed("report run --plot learning=learning.png")
+    assert done.code == 0, done.err
+    assert "run has no log yet; make one with: smoothctl certify run" in done.err
+    assert (workplace / "learning.png").stat().st_size > 2000
+    refused = typed("report run --plot curve=curve.png")
+    assert refused.code == 1
+    assert "no certification log to plot" in refused.err

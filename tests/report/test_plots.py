@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from smoothctl.errors import SmoothctlError, UsageError
 from smoothctl.report import kinds, plots
 from smoothctl.report.assemble import assemble
+from smoothctl.rundir import RunDirectory
 from tests.report.make import certified_frame, radius_frame
 
 VOTES = [[1000, 0, 0], [900, 50, 50], [400, 520, 80], [0, 0, 1000]]
@@ -22,9 +23,12 @@ VOTES = [[1000, 0, 0], [900, 50, 50], [400, 520, 80], [0, 0, 1000]]
 def report(tmp_path: Path):
     from dataclasses import replace
 
+    (tmp_path / "settings.json").write_text("{}")
     (tmp_path / "epochs.jsonl").write_text('{"epoch": 0, "loss": 2.0, "heldout_accuracy": 0.5, "seconds": 1.0}\n')
     frames = [certified_frame(VOTES, [0, 0, 1, 2], name=name, sigma=sigma) for name, sigma in (("a", 0.25), ("b", 0.5))]
-    return assemble([replace(frame, path=tmp_path / f"{frame.name}.tsv") for frame in frames])
+    return assemble(
+        [replace(frame, path=tmp_path / f"{frame.name}.tsv") for frame in frames], runs=[RunDirectory(tmp_path)]
+    )
 
 
 @pytest.mark.parametrize("ending", [".png", ".svg", ".pdf"])
