@@ -138,10 +138,11 @@ def _cost_table(runs: Sequence[Run], baseline: Run | None) -> Table:
 def _lineage_tables(runs: Sequence[Run], baseline: Run | None) -> list[Table]:
     """For each run that nobody here was taught by: what was spent and saved, generation by generation."""
     found = []
+    certified = {run.model_sha256: run.acr for run in runs}
     for run in runs:
         if not run.teachers or any(_leads_to(run, other) for other in runs):
             continue
-        links = [*run.teachers, Link(run.arch, run.method, "", run.cost)]
+        links = [*run.teachers, Link(run.arch, run.method, run.model_sha256, run.cost)]
         spent = list(itertools.accumulate((math.nan if link.cost is None else link.cost.seconds) for link in links))
         rows = []
         for place, (link, seconds) in enumerate(zip(links, spent, strict=True)):
@@ -151,9 +152,10 @@ def _lineage_tables(runs: Sequence[Run], baseline: Run | None) -> list[Table]:
                 _duration(None if link.cost is None else link.cost.seconds),
                 _duration(None if math.isnan(seconds) else seconds), _duration(direct),
                 Cell("-" if direct is None or math.isnan(seconds) else f"{100 * (1 - seconds / direct):.1f} %"),
+                radius(certified.get(link.sha256)),
             ])  # fmt: skip
         named = f": every generation trained as {_name(baseline)} was" if baseline else ""
-        columns = ("generation", "method", "arch", "own", "spent so far", "trained directly", "saved")
+        columns = ("generation", "method", "arch", "own", "spent so far", "trained directly", "saved", "ACR")
         found.append(
             Table(f"Along the lineage of {_name(run)}", columns, rows, texts=(1, 2), note=f"[directly{named}]")
         )
