@@ -138,6 +138,14 @@ def load_model(path: Path | str, device: torch.device | str = "cpu", given: Assu
     return Model(model.to(device).eval().requires_grad_(False), info, file_sha256(file), file)
 
 
+def lineage(teacher: Model | None) -> list[Ancestor]:
+    """The chain of teachers, oldest first."""
+    if teacher is None:
+        return []
+    own = Ancestor(sha256=teacher.sha256, **teacher.info.model_dump(include={"arch", "method", "sigma", "dataset"}))
+    return [*teacher.info.lineage, own]
+
+
 def _is_ours(content: Any) -> bool:
     return isinstance(content, dict) and content.get("format") == FORMAT
 

@@ -10,15 +10,17 @@ from torch import nn
 
 from smoothctl import console, outputs
 from smoothctl.api import Dataset, Tracker
+from smoothctl.batches import TrainingData
 from smoothctl.checkpoint import Model, save_model
 from smoothctl.config import TrainSettings
 from smoothctl.data import fingerprint
 from smoothctl.early import EarlyCheck
 from smoothctl.errors import UsageError
+from smoothctl.execution import Execution
 from smoothctl.rundir import RunDirectory
 from smoothctl.runtime import versions
 from smoothctl.trackers import telling
-from smoothctl.trainer import Execution, Trainer, TrainingData
+from smoothctl.trainer import Trainer
 
 
 def check_teacher(teacher: Model, settings: TrainSettings, dataset: Dataset) -> None:
@@ -96,7 +98,7 @@ def _lead(
         history = trainer.load_state_dict(state)
         console.note(f"going on with {run.path} after epoch {len(history)} of {settings.epochs}")
         _save(run, trainer, history)
-    steps = (settings.epochs - len(history)) * trainer.steps_per_epoch
+    steps = (settings.epochs - len(history)) * trainer.batches.steps_per_epoch
     with telling(run.path, trackers) as tell, console.progress("train", steps) as advance:
         tell("train.start", settings.model_dump(mode="json"))
         for epoch in range(len(history), settings.epochs):

@@ -10,62 +10,32 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from smoothctl.api import Batch, Dataset, LabelledImages, Method, Noise
-from smoothctl.checkpoint import Ancestor, Model, ModelInfo
-from smoothctl.config import TeacherSettings, TrainSettings, method_options
+from smoothctl.api import Batch, Method, Noise
+from smoothctl.batches import Batches, TrainingData, mix
+from smoothctl.checkpoint import Model, ModelInfo, lineage
+from smoothctl.config import TrainSettings, method_options
 from smoothctl.data import BatchReader, chunks, known_shape
 from smoothctl.draws import Draws, Stream
 from smoothctl.errors import SmoothctlError
+from smoothctl.execution import Execution
 from smoothctl.inference import Classifier, make_ready
 from smoothctl.models import BaseClassifier, build_classifier, find_architecture
 from smoothctl.normalization import of_dataset, read_normalize
 from smoothctl.optimization import Optimization
-from smoothctl.parallel import Group, Share
+from smoothctl.parallel import Share
 from smoothctl.passes import CountedModel, Passes
 from smoothctl.plugins import provenance, registry
 from smoothctl.runtime import evaluating, matmul_precision, versions
 
 EVALUATION_BATCH = 256
 ESTIMATION_STEPS = 3
-
-
-@dataclass(frozen=True)
-class Execution:
-    """Where and how a run is computed; none of it is meant to change what is learnt.
-
-    The teacher may have a device, a precision and a backend of its own.
-    """
-
-    device: torch.device
-    workers: int = 0
-    compile: bool = False
-    group: Group = field(default_factory=Group)
-    teacher_device: torch.device | None = None
-    teacher: TeacherSettings = field(default_factory=TeacherSettings)
-
-    def about(self) -> dict[str, Any]:
-        """What a run records of it."""
-        teacher = {"device": str(self.teacher_device or self.device), **self.teacher.model_dump()}
-        return {
-            "device": str(self.device), "compile": self.compile, "processes": self.group.world, "teacher": teacher,
-        }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class TrainingData:
-    """The images to train on, and the held-out images on which accuracy under noise is watched."""
-
-    dataset: Dataset
-    train: LabelledImages
-    heldout: LabelledImages
-    heldout_max: int = 1000
 
 
 @dataclass(frozen=True)
@@ -133,7 +103,8 @@ class Trainer:
         if self.group.world > 1:
             self.objective = nn.parallel.DistributedDataParallel(self.objective)
         self.taught = None if teacher is None else self._ready(teacher)
-        self.reader = BatchReader(data.train, self.device, execution.workers)
+        ask = None if self.taught is None else self._ask_teacher
+        self.batches = Batches(settings, data, self.noise, execution, ask)
         self.heldout = BatchReader(data.heldout, self.device, execution.workers)
 
     def _ready(self, teacher: Model) -> Classifier:
@@ -159,12 +130,12 @@ class Trainer:
         Raises SmoothctlError if the loss is not finite.
         """
         settings = self.settings
-        _seed_torch(settings.seed, epoch + 1)
+        _seed_torch(settings.seed, epoch + 1, self.group.rank)
         self.model.train()
         self.counted.passes = Passes()
         start = time.perf_counter()
         sums: dict[str, Tensor] = {}
-        for step, (share, batch) in enumerate(self._batches(epoch)):
+        for step, (share, batch) in enumerate(self.batches.of_epoch(epoch)):
             for name, value in self._step(share, batch, step).items():
                 sums[name] = sums.get(name, torch.zeros((), device=self.device)) + value.detach() * share.counted
             advance(1, f"epoch {epoch + 1}/{settings.epochs}")
@@ -191,18 +162,6 @@ class Trainer:
         names = ("forward_passes", "backward_passes", "teacher_passes")
         return dict(zip(names, map(int, self.group.total(counts).tolist()), strict=True))
 
-    def _batches(self, epoch: int) -> Iterator[tuple[Share, Batch]]:
-        """This process's share of each batch of an epoch, augmented."""
-        settings = self.settings
-        order = Draws(settings.seed, epoch, Stream.TRAIN_ORDER).permutation(len(self.data.train))
-        batches = chunks(order, settings.batch_size)
-        shares = [self.group.share(batch) for batch in batches]
-        own = [[batch[row] for row in share.rows] for batch, share in zip(batches, shares, strict=True)]
-        for step, (share, read) in enumerate(
-            zip(shares, self.reader.read(own, _mix(settings.seed, epoch)), strict=True)
-        ):
-            yield share, self._batch(share, *read, epoch, step)
-
     def _step(self, share: Share, batch: Batch, step: int) -> dict[str, Tensor]:
         """One step of the optimiser; the loss and its parts.
 
@@ -212,44 +171,23 @@ class Trainer:
         with matmul_precision(settings.precision == "tf32"):
             loss, parts = self.objective(batch)
             weight = share.counted * self.group.world / share.whole
-            rate = settings.learning_rate(batch.epoch, step, self.steps_per_epoch)
+            rate = settings.learning_rate(batch.epoch, step, self.batches.steps_per_epoch)
             self.optimization.step(loss if weight == 1 else loss * weight, rate)
         return {"loss": loss, **parts}
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """Optimiser steps; the last batch of an epoch may be smaller."""
-        return math.ceil(len(self.data.train) / self.settings.batch_size)
 
     def estimate(self) -> Estimate:
         """What all epochs may cost, from a few real steps, after which the model is of no use."""
         self.model.train()
         seconds, images = [], 0
         self.counted.passes = Passes()
-        for step, (share, batch) in enumerate(itertools.islice(self._batches(0), ESTIMATION_STEPS)):
+        for step, (share, batch) in enumerate(itertools.islice(self.batches.of_epoch(0), ESTIMATION_STEPS)):
             start = time.perf_counter()
             self._step(share, batch, step)
             seconds.append(time.perf_counter() - start)
             images += share.whole
         epochs = self.settings.epochs
         per_image = {name: count / images for name, count in self._count_passes().items()}
-        return Estimate(min(seconds) * self.steps_per_epoch * epochs, per_image)
-
-    def _batch(self, share: Share, x: Tensor, y: Tensor, index: Tensor, epoch: int, step: int) -> Batch:
-        settings = self.settings
-
-        def draws(stream: Stream) -> Draws:
-            return share.draws(Draws(settings.seed, epoch, stream, step, device=self.device))
-
-        if settings.augment and self.data.dataset.augment is not None:
-            x = self.data.dataset.augment(x, draws(Stream.TRAIN_AUGMENT))
-        noise, uniform = draws(Stream.TRAIN_NOISE), draws(Stream.TRAIN_UNIFORM)
-        return Batch(
-            x, y, index, epoch, settings.epochs, settings.sigma,
-            sample_noise=lambda shape: self.noise.sample(shape, settings.sigma, noise),
-            sample_uniform=uniform.uniform,
-            teacher=None if self.taught is None else self._ask_teacher,
-        )  # fmt: skip
+        return Estimate(min(seconds) * self.batches.steps_per_epoch * epochs, per_image)
 
     def _ask_teacher(self, x: Tensor) -> Tensor:
         """The teacher's logits, without gradients, on the student's device."""
@@ -310,18 +248,6 @@ class Trainer:
         )
 
 
-def _seed_torch(seed: int, epoch: int) -> None:
-    """Seed what draws from torch's global generator: initial weights, dropout."""
-    torch.manual_seed(_mix(seed, epoch))
-
-
-def _mix(seed: int, epoch: int) -> int:
-    return (seed * 1_000_003 + epoch) % 2**63
-
-
-def lineage(teacher: Model | None) -> list[Ancestor]:
-    """The chain of teachers, oldest first."""
-    if teacher is None:
-        return []
-    own = Ancestor(sha256=teacher.sha256, **teacher.info.model_dump(include={"arch", "method", "sigma", "dataset"}))
-    return [*teacher.info.lineage, own]
+def _seed_torch(seed: int, epoch: int, rank: int = 0) -> None:
+    """Seed what draws from torch's global generator: initial weights, and dropout, which differs by process."""
+    torch.manual_seed(mix(mix(seed, epoch), rank))

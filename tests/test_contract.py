@@ -14,15 +14,17 @@ from PIL import Image
 
 from smoothctl import certify
 from smoothctl.api import ArrayImages, Dataset
+from smoothctl.batches import TrainingData
 from smoothctl.checkpoint import load_model
 from smoothctl.config import TrainSettings
 from smoothctl.data import describe_dataset, open_dataset, pixels
 from smoothctl.draws import Draws
 from smoothctl.errors import UsageError
+from smoothctl.execution import Execution
 from smoothctl.models import build_classifier, sketch_network
 from smoothctl.plugins import Registered, registry
 from smoothctl.train import train
-from smoothctl.trainer import Execution, Trainer, TrainingData
+from smoothctl.trainer import Trainer
 
 CPU = torch.device("cpu")
 # A family without an example is made from files only, and has tests of its own.

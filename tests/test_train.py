@@ -11,9 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from smoothctl import Architecture, ArrayImages, Dataset, load_model
+from smoothctl.batches import TrainingData
 from smoothctl.config import TeacherSettings, TrainSettings
+from smoothctl.execution import Execution
 from smoothctl.plugins import Registered, Source, registry
-from smoothctl.trainer import Execution, Trainer, TrainingData
+from smoothctl.trainer import Trainer
 
 SEEN: list[Tensor] = []
 CPU = Execution(torch.device("cpu"), teacher=TeacherSettings(backend="eager"))

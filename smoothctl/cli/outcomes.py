@@ -14,7 +14,8 @@ from smoothctl.cli import options
 if TYPE_CHECKING:
     from smoothctl.config import TrainSettings
     from smoothctl.cost import Link
-    from smoothctl.trainer import Estimate, Execution, Trainer
+    from smoothctl.execution import Execution
+    from smoothctl.trainer import Estimate, Trainer
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def planned(trainer: Trainer, estimate: Estimate, out: Path) -> Outcome:
     """A dry run: the settings, the plan and what it may cost."""
     settings, count = trainer.settings, len(trainer.data.train)
     plan = {
-        "images": count, "steps_per_epoch": trainer.steps_per_epoch, "estimated_seconds": estimate.seconds,
+        "images": count, "steps_per_epoch": trainer.batches.steps_per_epoch, "estimated_seconds": estimate.seconds,
         **{f"{name}_per_image": value for name, value in estimate.passes.items()},
     }  # fmt: skip
     rates = sorted({settings.learning_rate(epoch) for epoch in range(settings.epochs)}, reverse=True)
@@ -56,7 +57,7 @@ def planned(trainer: Trainer, estimate: Estimate, out: Path) -> Outcome:
     lines = [
         f"settings (nothing is written; the run would go into {out}):",
         *options.show_settings(settings.model_dump()),
-        f"plan: {count:,} images, {trainer.steps_per_epoch:,} steps an epoch, {settings.epochs} epochs, "
+        f"plan: {count:,} images, {trainer.batches.steps_per_epoch:,} steps an epoch, {settings.epochs} epochs, "
         f"learning rates {', '.join(shown)}",
         f"cost: {_passes(estimate)}",
         f"estimate: about {console.duration(estimate.seconds)} on {where(trainer.execution)}",

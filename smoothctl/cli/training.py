@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from smoothctl.config import TrainSettings
     from smoothctl.cost import Link
     from smoothctl.early import EarlyCheck
-    from smoothctl.trainer import Execution
+    from smoothctl.execution import Execution
 
 
 class Training:
@@ -133,6 +133,7 @@ def run_training(
 
     ``values`` are the command's options, ``lineage`` the runs that led to the teacher.
     """
+    from smoothctl.batches import TrainingData
     from smoothctl.checkpoint import require_sigma
     from smoothctl.config import train_settings
     from smoothctl.data import open_dataset
@@ -141,7 +142,7 @@ def run_training(
     from smoothctl.plugins import registry
     from smoothctl.trackers import find_trackers
     from smoothctl.train import check_teacher, train
-    from smoothctl.trainer import Trainer, TrainingData
+    from smoothctl.trainer import Trainer
 
     plugins = registry()
     method = plugins.find("method", method_name).value
@@ -204,9 +205,9 @@ def _early_check(values: dict[str, Any], settings: TrainSettings, teacher: Model
 
 def _execution(values: dict[str, Any]) -> Execution:
     from smoothctl.config import TeacherSettings, validated
+    from smoothctl.execution import Execution
     from smoothctl.parallel import join_group
     from smoothctl.runtime import choose_device
-    from smoothctl.trainer import Execution
 
     device = choose_device(values["device"])
     teacher_device = values.get("teacher_device")

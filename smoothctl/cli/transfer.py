@@ -146,7 +146,7 @@ def _load(
 
 def _lineage(model: Model) -> list[Link]:
     from smoothctl import cost
-    from smoothctl.trainer import lineage
+    from smoothctl.checkpoint import lineage
 
     return cost.lineage_of(model.path, [cost.Link(each.arch, each.method, each.sha256) for each in lineage(model)])
 

@@ -19,11 +19,13 @@ import numpy as np
 import torch
 
 from smoothctl import ArrayImages, load_model
+from smoothctl.batches import TrainingData
 from smoothctl.config import TrainSettings, method_options
 from smoothctl.data import open_split
+from smoothctl.execution import Execution
 from smoothctl.plugins import registry
 from smoothctl.train import train
-from smoothctl.trainer import Execution, Trainer, TrainingData
+from smoothctl.trainer import Trainer
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "gaussian": {},
@@ -51,7 +53,7 @@ class Stepper:
         images = arguments.images
         self.trainer = Trainer(settings, TrainingData(dataset, images, images), Execution(torch.device("cpu")), teacher)
         self.trainer.model.train()
-        self.batches = self.trainer._batches(0)
+        self.batches = self.trainer.batches.of_epoch(0)
         self.seconds: list[float] = []
 
     def step(self, count: bool) -> None:
@@ -60,7 +62,7 @@ class Stepper:
         try:
             share, batch = next(self.batches)
         except StopIteration:
-            self.batches = self.trainer._batches(0)
+            self.batches = self.trainer.batches.of_epoch(0)
             share, batch = next(self.batches)
         self.trainer._step(share, batch, 0)
         if count:
