@@ -68,7 +68,10 @@ def attacking(model: nn.Module) -> Iterator[None]:
 
 def soft_cross_entropy(logits: Tensor, y: Tensor) -> Tensor:
     """-log of the soft vote for the label, [B], from logits [copies*B,K] (Salman et al. 2019, equation 7)."""
-    return F.nll_loss(soft_vote(logits, len(logits) // len(y)), y, reduction="none")
+    copies = len(logits) // len(y)
+    # Relative to the label's logit, whose own part in the gradient of sure images float32 would round to nothing.
+    relative = logits - logits.gather(1, y.repeat(copies).unsqueeze(1))
+    return F.nll_loss(soft_vote(relative, copies), y, reduction="none")
 
 
 def ascent_direction(values: Tensor, at: Tensor) -> Tensor:
