@@ -140,15 +140,16 @@ def test_ddn_is_rony_et_al(copies: int, steps: int) -> None:
         assert any(fooled[:5])
 
 
-def test_ddn_returns_the_smallest_perturbation_that_was_wrong() -> None:
-    """On a line: class 1 beyond 0.5, image at 0.2. All that is tried and wrong is at least as long."""
+@pytest.mark.parametrize(("epsilon", "shortened"), [(1.0, False), (0.28, True)])
+def test_ddn_returns_the_smallest_perturbation_that_was_wrong(epsilon: float, shortened: bool) -> None:
+    """On a line: class 1 beyond 0.5, image at 0.2. What is longer than epsilon is shortened to it."""
     model = Watched(Linear(torch.tensor([[0.0], [20.0]]), torch.tensor([0.0, -10.0])))
     x, noise = torch.full((1, 1, 1, 1), 51 / 255), torch.zeros(1, 1, 1, 1)
-    found = ddn(model, x, torch.tensor([0]), noise, 1.0, 12)
+    found = ddn(model, x, torch.tensor([0]), noise, epsilon, 12)
     tried = torch.stack([seen.flatten()[0] for seen in model.seen])
     wrong = tried[tried > 0.5]
     assert len(wrong) > 2
-    assert found.item() == pytest.approx(wrong.min().item(), abs=1e-6)
+    assert found.item() == pytest.approx(x.item() + epsilon if shortened else wrong.min().item(), abs=1e-6)
 
 
 def test_one_pgd_step_on_a_linear_network_has_a_closed_form() -> None:
