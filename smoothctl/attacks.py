@@ -68,13 +68,19 @@ def attacking(model: nn.Module) -> Iterator[None]:
 
 def soft_cross_entropy(logits: Tensor, y: Tensor) -> Tensor:
     """-log of the soft vote for the label, [B], from logits [copies*B,K] (Salman et al. 2019, equation 7)."""
-    return F.nll_loss(soft_vote(logits, len(logits) // len(y)), y, reduction="none")
+    copies = len(logits) // len(y)
+    # Relative to the label's logit, whose own part in the gradient of sure images float32 would round to nothing.
+    relative = logits - logits.gather(1, y.repeat(copies).unsqueeze(1))
+    return F.nll_loss(soft_vote(relative, copies), y, reduction="none")
 
 
 def ascent_direction(values: Tensor, at: Tensor) -> Tensor:
     """Gradient [B,...] of the sum of ``values`` at ``at``, of unit L2 norm per image; zero where it vanishes."""
     (gradient,) = torch.autograd.grad(values.sum(), at)
-    return gradient / _norms(gradient).clamp_min(torch.finfo(gradient.dtype).tiny)
+    tiny = torch.finfo(gradient.dtype).tiny
+    # Squares of the small gradients of sure images underflow, so the largest entry becomes one first.
+    scaled = gradient / gradient.abs().amax(dim=(1, 2, 3), keepdim=True).clamp_min(tiny)
+    return scaled / _norms(scaled).clamp_min(tiny)
 
 
 def pgd(model: nn.Module, x: Tensor, y: Tensor, noise: Tensor, epsilon: float, steps: int) -> Tensor:
@@ -96,7 +102,8 @@ def pgd(model: nn.Module, x: Tensor, y: Tensor, noise: Tensor, epsilon: float, s
 def ddn(model: nn.Module, x: Tensor, y: Tensor, noise: Tensor, epsilon: float, steps: int) -> Tensor:
     """Decoupled direction and norm (Rony et al. 2019) on the soft smoothed classifier, within ``epsilon``.
 
-    The smallest perturbation that made the soft vote wrong; an image for which none did stays clean.
+    The smallest perturbation that made the soft vote wrong, shortened to ``epsilon`` if it is longer; an image
+    for which none did stays clean. Perturbations are tried in steps of 1/255.
     """
     delta, best = torch.zeros_like(x), torch.zeros_like(x)
     norm = x.new_full((len(x), 1, 1, 1), epsilon)
@@ -111,8 +118,8 @@ def ddn(model: nn.Module, x: Tensor, y: Tensor, noise: Tensor, epsilon: float, s
             delta = delta + rate * ascent_direction(soft_cross_entropy(logits, y), at)
             norm = norm * torch.where(wrong, 1 - DDN_GAMMA, 1 + DDN_GAMMA)
             delta = delta * norm / _norms(delta).clamp_min(torch.finfo(delta.dtype).tiny)
-            delta = _quantize((x + delta).clamp(0, 1) - x)
-    return x + _quantize(best.renorm(2, 0, epsilon), inwards=True)
+            delta = (x + _quantize(delta)).clamp(0, 1) - x
+    return x + best.renorm(2, 0, epsilon)
 
 
 def _perturbed(model: nn.Module, x: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
@@ -128,7 +135,6 @@ def _norms(x: Tensor) -> Tensor:
     return norms
 
 
-def _quantize(delta: Tensor, inwards: bool = False) -> Tensor:
-    """Perturbations in steps of 1/255; ``inwards`` never makes them longer."""
-    scaled = delta * (DDN_LEVELS - 1)
-    return (scaled.trunc() if inwards else scaled.round()) / (DDN_LEVELS - 1)
+def _quantize(delta: Tensor) -> Tensor:
+    """Perturbations rounded to multiples of 1/255."""
+    return (delta * (DDN_LEVELS - 1)).round() / (DDN_LEVELS - 1)

@@ -100,11 +100,16 @@ def _divergence(log_p: Tensor, targets: Tensor) -> Tensor:
 
 
 def _like(moved: Tensor, noise: Tensor) -> Tensor:
-    """Give each noise the mean and root mean square that it had before it was moved, as the authors' code does."""
+    """Give each noise the mean and root mean square that it had before it was moved.
+
+    The authors' code divides by the root mean square where this has the standard deviation, which keeps both only
+    as far as means vanish.
+    """
     dims = (1, 2, 3)
-    mean, scale = noise.mean(dims, keepdim=True), noise.square().mean(dims, keepdim=True).sqrt()
-    own_mean, own_scale = moved.mean(dims, keepdim=True), moved.square().mean(dims, keepdim=True).sqrt()
-    like: Tensor = mean + scale * (moved - own_mean) / own_scale
+    centred, before = (values - values.mean(dims, keepdim=True) for values in (moved, noise))
+    scale = torch.linalg.vector_norm(before, dim=dims, keepdim=True)
+    own_scale = torch.linalg.vector_norm(centred, dim=dims, keepdim=True).clamp_min(torch.finfo(noise.dtype).tiny)
+    like: Tensor = noise.mean(dims, keepdim=True) + centred * (scale / own_scale)
     return like
 
 

@@ -16,7 +16,7 @@ class Consistency(Method):
 
     name = "consistency"
     summary = "agreement of m noisy copies, on top of gaussian or smoothadv (Jeong and Shin 2020)"
-    # Published code cuts a batch of 256 into m chunks and steps after each: 256/m images a step.
+    # Published code cuts a batch of 256 (ImageNet: 200) into m chunks and steps after each.
     recipes = (
         *(
             Recipe(
@@ -36,6 +36,14 @@ class Consistency(Method):
                 source="baseline of Jeong et al. 2021 (SmoothMix), code; a batch of 256 in 2 chunks",
             )
             for sigma, lbd in ((0.25, 10.0), (0.5, 5.0), (1.0, 5.0))
+        ),
+        *(
+            Recipe(
+                dataset="imagenet", sigma=sigma, arch="resnet50", epochs=90, batch_size=100, lr=0.1, weight_decay=1e-4,
+                milestones=(30, 60), options={"lbd": 5.0, "eta": eta, "m": 2},
+                source="Jeong and Shin 2020, supplement and published logs; a batch of 200 in 2 chunks",
+            )
+            for sigma, eta in ((0.5, 0.5), (1.0, 0.1))
         ),
     )  # fmt: skip
 

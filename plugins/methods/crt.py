@@ -28,6 +28,15 @@ class Crt(Method):
             milestones=(100, 150),
             source="CRT paper (NeurIPS 2022), table 16",
         ),
+        Recipe(
+            dataset="imagenet",
+            epochs=90,
+            batch_size=400,
+            lr=0.1,
+            weight_decay=1e-4,
+            milestones=(30, 60),
+            source="CRT paper (NeurIPS 2022), table 16; the released code drops the rate once, at epoch 45",
+        ),
     )
 
     class Options(Method.Options):

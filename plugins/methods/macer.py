@@ -68,7 +68,7 @@ class Macer(Method):
         cross_entropy = F.nll_loss(soft_vote(logits, copies), batch.y)
         margin, right = _margin(logits, copies, options.beta, batch.y)
         hinge = (options.gamma - margin).clamp_min(0) * right
-        radius = batch.sigma / 2 * hinge.mean().float()
+        radius = batch.sigma / 2 * hinge.mean().to(cross_entropy.dtype)
         weight = 0.0 if batch.epoch < options.deferred else options.lbd
         parts = {
             "cross_entropy": cross_entropy,
