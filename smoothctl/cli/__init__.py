@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 import typer
 
-from smoothctl import __version__, console
+from smoothctl import __version__, console, memory
 from smoothctl.cli import certify, convert, plugins, predict, report, train, transfer
 from smoothctl.errors import SmoothctlError
 
@@ -54,6 +54,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
+    memory.keep_freed()
     words = sys.argv[1:] if arguments is None else arguments
     # torchrun on Python 3.11 takes `--n` for an option of its own unless `--` stands before our words.
     sys.exit(run(words[1:] if words[:1] == ["--"] else words))

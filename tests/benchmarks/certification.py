@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from smoothctl import Assumptions, LabelledImages, load_model
+from smoothctl import Assumptions, LabelledImages, load_model, memory
 from smoothctl.certification import rule_maker
 from smoothctl.config import CertifySettings
 from smoothctl.data import open_split, pixels
@@ -173,6 +173,7 @@ def memory() -> None:
 
 
 def main() -> None:
+    memory.keep_freed()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("speed")

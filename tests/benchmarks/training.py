@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from smoothctl import ArrayImages, load_model
+from smoothctl import ArrayImages, load_model, memory
 from smoothctl.batches import TrainingData
 from smoothctl.config import TrainSettings, method_options
 from smoothctl.data import open_split
@@ -134,6 +134,7 @@ def load_teacher(arguments: argparse.Namespace) -> Any:
 
 
 def main() -> None:
+    memory.keep_freed()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["methods", "transfer"])
     parser.add_argument("--arch", default="resnet20")
