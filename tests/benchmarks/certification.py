@@ -19,13 +19,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from smoothctl import Assumptions, LabelledImages, load_model, memory
+from smoothctl import Assumptions, LabelledImages, load_model
 from smoothctl.certification import rule_maker
 from smoothctl.config import CertifySettings
 from smoothctl.data import open_split, pixels
 from smoothctl.inference import Classifier, automatic_batch_size, make_ready
+from smoothctl.memory import keep_freed
 from smoothctl.models import build_classifier
 from smoothctl.plugins import registry
+from smoothctl.records import read_log
 from smoothctl.rules import Certificate
 from smoothctl.sampling import Sampler
 
@@ -110,16 +112,16 @@ def rules(arguments: argparse.Namespace) -> None:
     per_copy = least_seconds(lambda: classic_votes(model.classifier, x, info.sigma, 3000), 3) / 3000
     classic = per_copy * 100_100
     grid = tuple(float(radius) for radius in np.arange(0, 3.8 * info.sigma, 0.25))
-    runs = {
-        f"--radii {arguments.radius:g}": {"radii": (arguments.radius,)},
-        "--radii on a 0.25 grid": {"radii": grid},
-        "--budget precise": {"budget": "precise"},
-        "--budget fast": {"budget": "fast"},
+    every_rule: dict[str, tuple[str, dict[str, object]]] = {
+        "fixed": ("fixed", {}),
+        "radius": (f"--radii {arguments.radius:g}", {"radii": (arguments.radius,)}),
+        "grid": ("--radii on a 0.25 grid", {"radii": grid}),
+        "precise": ("--budget precise", {"budget": "precise"}),
+        "fast": ("--budget fast", {"budget": "fast"}),
     }
-    if not arguments.without_fixed:
-        runs = {"fixed": {}, **runs}
-    reference: np.ndarray | None = None
-    for name, values in runs.items():
+    reference = None if arguments.fixed is None else from_log(arguments.fixed, indices)
+    for rule in arguments.rules.split(","):
+        name, values = every_rule[rule]
         start = time.perf_counter()
         chosen = CertifySettings(**values)  # type: ignore[arg-type]
         certificates, evaluations = certified(ready, chosen, info.sigma, images, indices, size)
@@ -133,6 +135,12 @@ def rules(arguments: argparse.Namespace) -> None:
         if reference is not None:
             line += compared(proved, reference, values.get("radii"))
         print(line, flush=True)
+
+
+def from_log(path: Path, indices: list[int]) -> np.ndarray:
+    """What ``smoothctl certify`` with fixed n proved of these images: radii, -1 where the class is wrong."""
+    rows = {row.idx: row for row in read_log(path).rows}
+    return np.array([rows[index].radius if rows[index].correct else -1 for index in indices])
 
 
 def certified(
@@ -173,7 +181,7 @@ def memory() -> None:
 
 
 def main() -> None:
-    memory.keep_freed()
+    keep_freed()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("speed")
@@ -185,7 +193,10 @@ def main() -> None:
     options.add_argument("--every", type=int, default=1)
     options.add_argument("--max", type=int, default=200)
     options.add_argument("--radius", type=float, default=0.5)
-    options.add_argument("--without-fixed", action="store_true", help="leave out the long run with n = 100,000")
+    options.add_argument("--rules", default="fixed,radius,grid,precise,fast", help="which, in this order")
+    options.add_argument(
+        "--fixed", type=Path, help="a log of `smoothctl certify` with n = 100,000, instead of that run"
+    )
     arguments = parser.parse_args()
     print(f"{platform.processor() or platform.machine()}, torch {torch.__version__}, {torch.get_num_threads()} threads")
     if arguments.command == "rules":
