@@ -21,6 +21,7 @@ demo: $(VENV)/installed
 	smoothctl certify runs/student --n0 100 --n 10000 --alpha 0.001 --every 9
 	smoothctl predict runs/student docs/examples/seven.png
 	smoothctl report runs/teacher runs/student --plot runs/curves.png
+	smoothctl report runs/teacher runs/student --cost
 
 lint: $(VENV)/installed
 	ruff format --check .
