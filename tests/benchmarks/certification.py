@@ -19,11 +19,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from smoothctl import Assumptions, LabelledImages, load_model, memory
+from smoothctl import Assumptions, LabelledImages, load_model
 from smoothctl.certification import rule_maker
 from smoothctl.config import CertifySettings
 from smoothctl.data import open_split, pixels
 from smoothctl.inference import Classifier, automatic_batch_size, make_ready
+from smoothctl.memory import keep_freed
 from smoothctl.models import build_classifier
 from smoothctl.plugins import registry
 from smoothctl.rules import Certificate
@@ -173,7 +174,7 @@ def memory() -> None:
 
 
 def main() -> None:
-    memory.keep_freed()
+    keep_freed()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("speed")
