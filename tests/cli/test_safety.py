@@ -50,6 +50,21 @@ def test_a_finished_run_without_its_model_says_so(typed: Typed, run_copy: Path) 
     assert "its model is gone" in refused(typed, f"{QUICK} --out {run_copy}", run_copy)
 
 
+@pytest.mark.parametrize("content", ["", "junk\n", "[1]\n", '{"epoch": 0}\n'])
+def test_damaged_lines_of_epochs_are_named(typed: Typed, run_copy: Path, content: str) -> None:
+    (run_copy / "epochs.jsonl").write_text(content)
+    done = typed(f"train --arch lenet --sigma 0.25 --epochs 2 --out {run_copy}")
+    assert done.code == 1
+    assert "epochs.jsonl" in done.err
+    assert "Traceback" not in done.err
+
+
+def test_a_kill_after_the_last_epoch_leaves_no_state_for_long(typed: Typed, run_copy: Path) -> None:
+    (run_copy / "state.pt").write_bytes(b"left")
+    assert typed(f"train --arch lenet --sigma 0.25 --epochs 2 --out {run_copy}").code == 0
+    assert not (run_copy / "state.pt").exists()
+
+
 @pytest.mark.parametrize("content", ["junk", {"a": 1}, [1]])
 def test_a_damaged_state_is_named(typed: Typed, run_copy: Path, content: object) -> None:
     settings = json.loads((run_copy / "settings.json").read_text())
