@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
 from smoothctl import console, outputs
@@ -24,8 +25,10 @@ from smoothctl.trainer import Trainer
 
 
 def check_teacher(teacher: Model, settings: TrainSettings, dataset: Dataset) -> None:
-    """Raise UsageError for a teacher that cannot teach here; warn if it was trained for another sigma."""
+    """Raise UsageError for a teacher that cannot teach here, or nothing; warn if it is for another sigma."""
     info = teacher.info
+    if not all(torch.isfinite(value).all() for value in teacher.classifier.state_dict().values()):
+        raise UsageError(f"the teacher {teacher.path} has weights that are not finite: it diverged, so train it anew")
     if len(info.class_names) != len(dataset.class_names):
         raise UsageError(f"teacher has {len(info.class_names)} classes, student {len(dataset.class_names)}")
     if info.input_shape != dataset.shape:
@@ -127,12 +130,13 @@ def _follow(trainer: Trainer) -> list[dict[str, Any]]:
 def _look(check: EarlyCheck, trainer: Trainer) -> dict[str, Any]:
     """Certified accuracy of the student, and of its teacher, for the log; says it too."""
     settings, heldout = trainer.settings, trainer.data.heldout
+    count = len(check.places(len(heldout)))
 
     def measure(model: nn.Module) -> float:
         return check.certified_accuracy(model, heldout, settings.sigma, settings.noise)
 
     found = {"check_radius": check.radius, "certified_accuracy": measure(trainer.trained)}
-    told = f"certified at {check.radius:g} on {check.images} held-out images: {100 * found['certified_accuracy']:.1f} %"
+    told = f"certified at {check.radius:g} on {count} held-out images: {100 * found['certified_accuracy']:.1f} %"
     if trainer.teacher is not None:
         found["teacher_certified_accuracy"] = measure(trainer.teacher.classifier)
         told += f", the teacher {100 * found['teacher_certified_accuracy']:.1f} %"
