@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,17 @@ from smoothctl.api import Dataset, Tracker
 from smoothctl.batches import TrainingData
 from smoothctl.checkpoint import Model, save_model
 from smoothctl.config import TrainSettings
-from smoothctl.data import fingerprint
+from smoothctl.data import fingerprint, label_hash
 from smoothctl.early import EarlyCheck
-from smoothctl.errors import UsageError
+from smoothctl.errors import SmoothctlError, UsageError
 from smoothctl.execution import Execution
 from smoothctl.rundir import RunDirectory
 from smoothctl.runtime import versions
 from smoothctl.trackers import telling
 from smoothctl.trainer import Trainer
+
+FAILED = "failed"
+"""What the first process gives to the others, instead of a state, if it cannot begin."""
 
 
 def check_teacher(teacher: Model, settings: TrainSettings, dataset: Dataset) -> None:
@@ -80,23 +84,28 @@ def _train(
     trainer = Trainer(settings, data, execution, teacher)
     if not execution.group.leads:
         return _follow(trainer)
-    identity = {**settings.model_dump(mode="json"), "data": fingerprint(data.train)}
+    identity = {**settings.model_dump(mode="json"), "data": fingerprint(data.train), "labels": label_hash(data.train)}
     context = {**execution.about(), "versions": versions(), **about}
-    with outputs.exclusive(run.settings):
-        if run.begin(identity, context, overwrite):
+    with ExitStack() as held:
+        try:
+            held.enter_context(outputs.exclusive(run.settings))
+            state = None if run.begin(identity, context, overwrite) else run.load_state() or {}
+        except (SmoothctlError, OSError):
+            execution.group.from_leader(FAILED)
+            raise
+        execution.group.from_leader(state)
+        if state is None:
             console.note(f"{out} is finished ({settings.epochs} epochs with the same settings); nothing to do")
-            execution.group.from_leader(None)
             return run.read_history()
-        return _lead(run, trainer, trackers, check)
+        return _lead(run, state, trainer, trackers, check)
 
 
 def _lead(
-    run: RunDirectory, trainer: Trainer, trackers: Sequence[Tracker], check: EarlyCheck | None
+    run: RunDirectory, state: dict[str, Any], trainer: Trainer, trackers: Sequence[Tracker], check: EarlyCheck | None
 ) -> list[dict[str, Any]]:
-    """Train, write and tell; alone, or as the first of several processes."""
+    """Train, write and tell; alone, or as the first of several processes. An empty state starts from nothing."""
     settings = trainer.settings
     history: list[dict[str, Any]] = []
-    state = trainer.group.from_leader(run.load_state() or {})
     if state:
         history = trainer.load_state_dict(state)
         console.note(f"going on with {run.path} after epoch {len(history)} of {settings.epochs}")
@@ -119,6 +128,8 @@ def _lead(
 def _follow(trainer: Trainer) -> list[dict[str, Any]]:
     """Train as one of torchrun's other processes, which write and say nothing."""
     state = trainer.group.from_leader(None)
+    if state == FAILED:
+        raise SmoothctlError("this process stops too, since the first one could not begin")
     if state is None:
         return []
     history = trainer.load_state_dict(state) if state else []

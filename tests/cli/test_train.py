@@ -191,6 +191,28 @@ def test_diverged_training_stops_and_keeps_the_last_good_model(typed: Typed, wor
     assert not (workplace / "run" / "model.pt").exists()
 
 
+def test_other_labels_are_other_settings(typed: Typed, workplace: Path) -> None:
+    images, labels = np.zeros((40, 8, 8), np.uint8), np.arange(40) % 3
+    line = "train --dataset npz --data d.npz --arch lenet --epochs 1 --out run"
+    np.savez("d.npz", x_train=images, y_train=labels, x_test=images, y_test=labels)
+    assert typed(line).code == 0
+    labels[7] = (labels[7] + 1) % 3
+    np.savez("d.npz", x_train=images, y_train=labels, x_test=images, y_test=labels)
+    done = typed(line)
+    assert done.code == 2
+    assert "made with other settings: labels" in done.err
+
+
+def test_processes_that_cannot_begin_say_so_once_without_a_traceback(
+    typed: Typed, trained: Path, workplace: Path
+) -> None:
+    done = torchrun(f"train {QUICK} --lr 0.5 --out {trained}", workplace)
+    assert done.code != 0
+    assert done.err.count("was made with other settings") == 1
+    assert "since the first one could not begin" in done.err
+    assert "[rank1]" not in done.err
+
+
 def test_what_diverges_later_keeps_the_model_of_the_epoch_before(typed: Typed, workplace: Path) -> None:
     done = typed(f"train {QUICK} --epochs 3 --milestones 1 --gamma 1e30 --out run")
     assert done.code == 1
