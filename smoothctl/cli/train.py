@@ -31,8 +31,7 @@ def command(
     """
     require_no_teacher(method)
     outcome = training.run_training({**values, "sigma": sigma}, arch, dataset, method)
-    if outcome is not None:
-        outcomes.show([outcome], values["json"])
+    outcomes.show([outcome], values["json"])
 
 
 def require_no_teacher(method: str) -> None:

@@ -132,8 +132,8 @@ def run_training(
     method_name: str,
     teacher: Model | None = None,
     lineage: Sequence[Link] = (),
-) -> Outcome | None:
-    """Resolve the settings, then train or find what it would cost; None in torchrun's other processes.
+) -> Outcome:
+    """Resolve the settings, then train or find what it would cost; torchrun's other processes have nothing to say.
 
     ``values`` are the command's options, ``lineage`` the runs that led to the teacher.
     """
@@ -185,7 +185,7 @@ def run_training(
     if values["dry_run"]:
         plan = Trainer(settings, data, execution, teacher)
         planned = outcomes.planned(plan, plan.estimate(), out)
-        return planned if leads else None
+        return planned if leads else outcomes.silent(out)
     about = {
         "recipe": recipe.source,
         "data": str(values["data"] or ""),
@@ -195,7 +195,7 @@ def run_training(
         settings, data, out, execution, teacher=teacher, overwrite=values["overwrite"], about=about,
         trackers=trackers, check=check,
     )  # fmt: skip
-    return outcomes.finished(out, settings, history, lineage) if leads else None
+    return outcomes.finished(out, settings, history, lineage) if leads else outcomes.silent(out)
 
 
 def _early_check(values: dict[str, Any], settings: TrainSettings, teacher: Model | None) -> EarlyCheck | None:

@@ -93,8 +93,8 @@ def command(
     done: list[Outcome] = []
     if teacher_from is not None and not teacher:
         trained = _train_teacher(teacher_from, values)
-        if trained is None or values["dry_run"]:
-            outcomes.show([trained] if trained else [], values["json"])
+        if values["dry_run"]:
+            outcomes.show([trained], values["json"])
             return
         done.append(trained)
         teacher = [trained.out]
@@ -119,7 +119,7 @@ def _students(student: str | None, chain: str | None) -> list[str]:
     return students
 
 
-def _train_teacher(settings: Path, values: dict[str, Any]) -> Outcome | None:
+def _train_teacher(settings: Path, values: dict[str, Any]) -> Outcome:
     """Train a teacher by a TOML file, on the data and device of the student unless the file says otherwise."""
     context = cast("typer.Context", _train_command().make_context(train.NAME, ["--config", str(settings)]))
     own = context.params
@@ -182,8 +182,7 @@ def _teach(
         name = canonical_arch(arch).replace("/", "-").replace(":", "-")
         out = whole / f"{place}-{name}" if chained else values["out"]
         outcome = training.run_training({**values, "out": out}, arch, dataset, method, teacher, lineage)
-        if outcome is not None:
-            done.append(outcome)
+        done.append(outcome)
         if place < len(students) and not values["dry_run"]:
             teacher = load_model(out, next(teacher.classifier.parameters()).device)
             lineage = _lineage(teacher)

@@ -14,7 +14,7 @@ from smoothctl import load_model
 from smoothctl.cost import Link, lineage_of, teachers_of
 from smoothctl.rundir import RunDirectory
 from tests.cli.conftest import Typed, start
-from tests.cli.test_train import same_weights
+from tests.cli.test_train import same_weights, torchrun, weights
 from tests.conftest import PluginMaker
 
 QUICK = "--epochs 2 --check-images 0"
@@ -79,6 +79,21 @@ def test_without_a_teacher_one_is_trained_first_and_both_are_accounted_for(typed
     student = next(run for run in cost["runs"] if run["run"] == "student")
     assert student["lineage_seconds"] == pytest.approx(student["seconds"] + link.cost.seconds)
     assert student["teacher_passes"] == student["forward_passes"] == 2 * 1437
+
+
+def test_two_processes_train_teacher_and_student_and_print_one_document(typed: Typed, workplace: Path) -> None:
+    (workplace / "small.toml").write_text(TEACHER)
+    line = "transfer --teacher-from small.toml --student lenet --epochs 1 --check-images 0 --json"
+    one = typed(f"{line} --out one")
+    assert one.code == 0, one.err
+    (workplace / "small").rename("alone")
+    two = torchrun(f"{line} --out two", workplace)
+    assert two.code == 0, two.err
+    assert [run["run"] for run in two.json()["runs"]] == ["small", "two"]
+    for first, second in (("alone", "small"), ("one", "two")):
+        ours, theirs = weights(workplace / first), weights(workplace / second)
+        for key in ours:
+            torch.testing.assert_close(ours[key], theirs[key], rtol=1e-3, atol=1e-4)
 
 
 def test_the_cost_of_a_teacher_whose_run_is_gone_is_unknown_and_not_guessed(trained: Path, tmp_path: Path) -> None:
