@@ -43,11 +43,14 @@ class RunDirectory:
             pass  # it ended before its first epoch did, so that nothing is lost
         else:
             outputs.require_same(there["settings"], settings, self.path, "--out")
-            if there["finished"] is not None and not (self.model.exists() and self.epochs.exists()):
+            finished = there["finished"] is not None
+            if finished and not (self.model.exists() and self.epochs.exists()):
                 raise UsageError(f"{self.path} had finished, but its model is gone; --overwrite trains it anew")
-            if there["finished"] is not None:
+            if not finished and not self.state.exists():
+                raise UsageError(f"{self.path} has a model but no state.pt to go on from; --overwrite trains it anew")
+            if finished:
                 self.state.unlink(missing_ok=True)  # left by a kill after the run was marked as finished
-            return there["finished"] is not None
+            return finished
         self._write_settings(settings, about, finished=None)
         return False
 

@@ -216,9 +216,18 @@ class Trainer:
         return {"network": self.model.network.state_dict(), "optimization": self.optimization.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> list[dict[str, Any]]:
-        """Go on from a state; returns the lines of the epochs that led to it."""
-        self.model.network.load_state_dict(state["network"])
-        self.optimization.load_state_dict(state["optimization"])
+        """Go on from a state; returns the lines of the epochs that led to it.
+
+        Raises SmoothctlError for one that does not fit, as after a change of the network's code.
+        """
+        try:
+            self.model.network.load_state_dict(state["network"])
+            self.optimization.load_state_dict(state["optimization"])
+        except (RuntimeError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise SmoothctlError(
+                "the state for going on does not fit this network and optimiser, whose code may have changed since; "
+                f"--overwrite starts anew ({' '.join(str(error).split())[:120]})"
+            ) from None
         history: list[dict[str, Any]] = state["history"]
         return history
 
