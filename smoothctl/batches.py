@@ -10,9 +10,9 @@ from torch import Tensor
 
 from smoothctl.api import Batch, Dataset, LabelledImages, Noise
 from smoothctl.config import TrainSettings
-from smoothctl.data import BatchReader, chunks
 from smoothctl.draws import Draws, Stream
 from smoothctl.execution import Execution
+from smoothctl.loading import BatchReader, chunks
 from smoothctl.parallel import Share
 
 
@@ -42,7 +42,7 @@ class Batches:
     ):
         self.settings, self.data, self.noise, self.teacher = settings, data, noise, teacher
         self.device, self.group = execution.device, execution.group
-        self.reader = BatchReader(data.train, self.device, execution.workers)
+        self.reader = BatchReader(data.train, self.device, execution.workers, len(data.dataset.class_names))
 
     @property
     def steps_per_epoch(self) -> int:

@@ -6,6 +6,7 @@ The command line hands over what the user gave, by flag, environment variable
 
 from __future__ import annotations
 
+import difflib
 import math
 import tomllib
 from collections.abc import Mapping
@@ -185,8 +186,8 @@ class TrainSettings(Settings):
         """The learning rate at a step (from 0, of ``steps``) of an epoch (from 0).
 
         ``multistep``: times gamma at the start of each milestone, or without milestones at one half and
-        three quarters of the epochs. ``cosine``: half a cosine wave down to zero. Both are multiplied by
-        a factor that grows linearly to one during the warm-up epochs.
+        three quarters of the epochs, but never in the first epoch nor twice at once. ``cosine``: half a cosine wave
+        down to zero. Both are multiplied by a factor that grows linearly to one during the warm-up epochs.
         """
         done = epoch + step / steps
         rate = self.lr * min(1.0, (epoch * steps + step + 1) / (max(1, self.warmup_epochs * steps)))
@@ -196,7 +197,7 @@ class TrainSettings(Settings):
             return rate * (1 + math.cos(math.pi * done / self.epochs)) / 2
         drops = self.milestones
         if drops is None:
-            drops = (self.epochs // 2, self.epochs * 3 // 4)
+            drops = (max(1, self.epochs // 2), max(2, self.epochs * 3 // 4))
         return rate * self.gamma ** sum(epoch >= drop for drop in drops)
 
     def check(self, device: str) -> None:
@@ -265,8 +266,10 @@ def method_options(method: type[Method], values: Mapping[str, Any]) -> BaseModel
     """A method's options from ``-o name=value`` texts; raises UsageError that lists what there is."""
     unknown = sorted(set(values) - set(method.Options.model_fields))
     if unknown:
-        known = ", ".join(method.Options.model_fields) or "none"
-        raise UsageError(f"method {method.name} has no option {unknown[0]!r}; its options: {known}")
+        known = list(method.Options.model_fields)
+        close = difflib.get_close_matches(unknown[0].lower(), known, n=1, cutoff=0.5)
+        hint = f"did you mean {close[0]}? Its options" if close else "its options"
+        raise UsageError(f"method {method.name} has no option {unknown[0]!r}; {hint}: {', '.join(known) or 'none'}")
     return validated(method.Options, values, prefix="-o ")
 
 

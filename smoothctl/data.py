@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import zipfile
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +47,8 @@ def open_dataset(
     wanted = shape or known.shape or _first_shape(images)
     known = dataclasses.replace(known, shape=wanted)
     if isinstance(images, ArrayImages):
+        if images.images.ndim > 2 and (own := tuple(pixels(images, 0).shape)) != wanted:
+            raise UsageError(f"{dataset.name} has arrays of shape {own}, which are not resized to {wanted}")
         return known, images
     resize = None if dataset.resize is None else round(dataset.resize * min(wanted[1:]) / min(dataset.shape[1:]))
     return known, FittedImages(images, Fit(wanted, resize))
@@ -179,80 +180,17 @@ def image_id(images: LabelledImages, index: int) -> str:
     return f"sha256:{hashlib.sha256(pixels(images, index).numpy().tobytes()).hexdigest()[:16]}"
 
 
-def chunks(order: Sequence[int] | Tensor, size: int) -> list[list[int]]:
-    """Cut an order of indices into lists of at most ``size``."""
-    places = order.tolist() if isinstance(order, Tensor) else list(order)
-    return [places[at : at + size] for at in range(0, len(places), size)]
-
-
-class BatchReader:
-    """Reads batches (x [B,C,H,W] in [0,1], y [B], index [B]) of any source on a device.
-
-    Arrays are kept on the device and gathered there; other sources stream through ``workers``
-    loader processes (0: in this process).
-    """
-
-    def __init__(self, images: LabelledImages, device: torch.device, workers: int = 0):
-        self.images, self.device, self.workers = images, device, workers
-        self._memory: tuple[Tensor, Tensor] | None = None
-        if isinstance(images, ArrayImages):
-            self._memory = (_array_pixels(images).to(device), torch.from_numpy(images.labels).to(device))
-
-    def read(self, batches: list[list[int]], seed: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Yield the batches of these index lists, in order; ``seed`` makes random sources repeatable."""
-        if self._memory is not None:
-            yield from (self._gather(batch) for batch in batches)
-            return
-        loader: Any = torch.utils.data.DataLoader(
-            _Items(self.images),
-            batch_sampler=batches,
-            num_workers=self.workers,
-            generator=torch.Generator().manual_seed(seed),
-        )
-        try:
-            for x, y, index in loader:
-                yield x.to(self.device), y.to(self.device), index.to(self.device)
-        except SmoothctlError as error:
-            # A worker process sends its whole traceback as the message.
-            raise SmoothctlError(str(error).strip().splitlines()[-1].split("SmoothctlError: ")[-1]) from None
-
-    def _gather(self, batch: list[int]) -> tuple[Tensor, Tensor, Tensor]:
-        assert self._memory is not None
-        images, labels = self._memory
-        index = torch.tensor(batch, device=self.device)
-        x = images[index]
-        return (x.float().div(255) if x.dtype == torch.uint8 else x.float()), labels[index], index
-
-
-def _array_pixels(source: ArrayImages) -> Tensor:
-    """All images of an array as a tensor [N,C,H,W], uint8 or float in [0,1]."""
-    array = torch.from_numpy(np.ascontiguousarray(source.images))
-    array = (array[..., None] if array.ndim == 3 else array).movedim(-1, 1)
-    if array.dtype != torch.uint8:
-        to_pixels(array.flatten(0, 1), "the array of images")
-    return array
-
-
-class _Items(torch.utils.data.Dataset):  # type: ignore[type-arg]
-    """What loader workers read; a class of its own so that it can be sent to them."""
-
-    def __init__(self, images: LabelledImages):
-        self.images = images
-
-    def __len__(self) -> int:
-        return len(self.images)
-
-    def __getitem__(self, index: int) -> tuple[Tensor, int, int]:
-        try:
-            image, label = self.images[index]
-        except READ_ERRORS as error:
-            raise SmoothctlError(f"image {index} cannot be trained on ({error}); mend it or take it away") from None
-        return to_pixels(image, f"image {index}"), int(label), index
-
-
 def fingerprint(images: LabelledImages) -> str:
     """A short text that changes with the number of images and with any of sixteen of them."""
     count = len(images)
     places = sorted({count * at // 16 for at in range(16)})
     digest = hashlib.sha256("\n".join(image_id(images, place) for place in places).encode())
     return f"{count} images, sha256:{digest.hexdigest()[:16]}"
+
+
+def label_hash(images: LabelledImages) -> str:
+    """A short text that changes with any label of an array. The labels of other images, whose names tell them as
+    a rule, would have to be read for it: they give an empty text."""
+    if not isinstance(images, ArrayImages):
+        return ""
+    return hashlib.sha256(images.labels.astype(np.int64).tobytes()).hexdigest()[:16]

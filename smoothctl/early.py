@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from smoothctl.api import LabelledImages
-from smoothctl.certification import certify
+from smoothctl import console
+from smoothctl.api import LabelledImages, Noise
+from smoothctl.certification import certify, rule_maker
+from smoothctl.config import CertifySettings, validated
 from smoothctl.data import pixels
-from smoothctl.errors import SmoothctlError
+from smoothctl.errors import SmoothctlError, UsageError
 
 LIMIT, SELECTION, ALPHA = 2000, 50, 0.001
 
@@ -30,7 +32,7 @@ class EarlyCheck:
         The exact group-sequential test decides most of them after a few hundred copies; one that is
         undecided at the limit counts as not certified.
         """
-        places = self._places(len(heldout))
+        places = self.places(len(heldout))
         x = torch.stack([pixels(heldout, place) for place in places])
         labels = [int(heldout[place][1]) for place in places]
         certificates = certify(
@@ -41,13 +43,27 @@ class EarlyCheck:
             certificate.predict == label and certificate.radius >= self.radius for certificate, label in decided
         ) / len(places)
 
-    def _places(self, count: int) -> Sequence[int]:
+    def places(self, count: int) -> Sequence[int]:
+        """Which of so many held-out images are looked at."""
         step = max(1, count // self.images)
         return list(range(0, count, step))[: self.images]
 
 
-def plan_check(radius: float, images: int, epochs: int) -> EarlyCheck:
-    """Look after the first epoch, and again after a tenth of them; raises SmoothctlError without images."""
+def plan_check(radius: float | None, images: int, epochs: int, sigma: float, noise: Noise) -> EarlyCheck | None:
+    """Look after the first epoch, and again after a tenth of them, at a radius; None: one sigma.
+
+    Raises SmoothctlError without images, and UsageError, before anything is trained, for a radius that so few
+    copies cannot prove under the noise. One sigma may be such a radius: then there is no check.
+    """
     if images < 1:
         raise SmoothctlError("an early check needs at least one image")
-    return EarlyCheck(radius, images, frozenset({1, max(1, round(epochs / 10))}))
+    wanted = sigma if radius is None else radius
+    try:
+        settings = {"radii": [wanted], "n0": SELECTION, "n": LIMIT, "alpha": ALPHA}
+        rule_maker(validated(CertifySettings, settings, prefix=""), noise, sigma)
+    except UsageError as error:
+        if radius is not None:
+            raise UsageError(f"--check-radius {radius:g}: {error}") from None
+        console.note(f"no early look: {error}; --check-radius chooses another radius")
+        return None
+    return EarlyCheck(wanted, images, frozenset({1, max(1, round(epochs / 10))}))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +44,25 @@ def exclusive(path: Path) -> Iterator[None]:
 
 
 def replace_file(path: Path, write: Callable[[Path], object]) -> None:
-    """Have ``write(temporary)`` make a file and put it at ``path`` in one step, or not at all."""
+    """Have ``write(temporary)`` make a file and put it at ``path`` in one step, or not at all.
+
+    Raises SmoothctlError, or OSError, if it cannot be written: torch reports a full disk by a RuntimeError.
+    """
     temporary = path.with_name(f".{path.name}.tmp")
-    write(temporary)
-    with temporary.open("rb") as handle:
-        os.fsync(handle.fileno())
-    temporary.replace(path)
+    try:
+        write(temporary)
+        with temporary.open("rb") as handle:
+            os.fsync(handle.fileno())
+        temporary.replace(path)
+    except (OSError, RuntimeError) as error:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise
+        raise SmoothctlError(
+            f"{path} cannot be written; is the disk full? What lay there is as it was, and the same command goes on "
+            f"({' '.join(str(error).split())})"
+        ) from error
 
 
 def write_json(path: Path, value: Any) -> None:

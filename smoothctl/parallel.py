@@ -12,6 +12,7 @@ import torch.distributed
 from torch import Tensor
 
 from smoothctl.draws import Draws
+from smoothctl.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -90,9 +91,19 @@ class _ShareOfDraws(Draws):
 
 
 def join_group(device: torch.device) -> Group:
-    """The group of processes that torchrun started, or this process alone."""
-    if int(os.environ.get("WORLD_SIZE", "1")) < 2:
+    """The group of processes that torchrun started, or this process alone.
+
+    Raises UsageError where WORLD_SIZE is set, as clusters do, but not the rest that torchrun sets.
+    """
+    if os.environ.get("WORLD_SIZE", "1") == "1":
         return Group()
     if not torch.distributed.is_initialized():
-        torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+        try:
+            torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+        except ValueError as error:
+            reason = str(error).removeprefix("Error initializing torch.distributed using env:// rendezvous: ")
+            raise UsageError(
+                f"WORLD_SIZE is {os.environ['WORLD_SIZE']}, but the processes cannot find each other ({reason}); start "
+                "them by torchrun -m smoothctl, or unset WORLD_SIZE to train with one"
+            ) from None
     return Group(torch.distributed.get_rank(), torch.distributed.get_world_size())

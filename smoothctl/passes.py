@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from smoothctl.config import Precision
+from smoothctl.errors import SmoothctlError
 
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -34,9 +35,14 @@ class CountedModel(nn.Module):
         self.passes = Passes()
 
     def forward(self, x: Tensor) -> Tensor:
-        """Logits [B,K] in float32 of pixels [B,C,H,W]."""
+        """Logits [B,K] in float32 of pixels [B,C,H,W]; raises SmoothctlError for a network that gives more."""
         with torch.autocast(x.device.type, dtype=self.dtype, enabled=self.dtype is not None):
             logits: Tensor = self.model(x)
+        if not isinstance(logits, Tensor):
+            raise SmoothctlError(
+                f"in training the network gives a {type(logits).__name__}, not a tensor of logits; switch its "
+                "auxiliary outputs off (--arch-option)"
+            )
         self.passes.forward += len(x)
         if logits.requires_grad:
             logits.register_hook(self._count_backward)

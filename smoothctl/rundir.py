@@ -43,9 +43,14 @@ class RunDirectory:
             pass  # it ended before its first epoch did, so that nothing is lost
         else:
             outputs.require_same(there["settings"], settings, self.path, "--out")
-            if there["finished"] is not None and not (self.model.exists() and self.epochs.exists()):
+            finished = there["finished"] is not None
+            if finished and not (self.model.exists() and self.epochs.exists()):
                 raise UsageError(f"{self.path} had finished, but its model is gone; --overwrite trains it anew")
-            return there["finished"] is not None
+            if not finished and not self.state.exists():
+                raise UsageError(f"{self.path} has a model but no state.pt to go on from; --overwrite trains it anew")
+            if finished:
+                self.state.unlink(missing_ok=True)  # left by a kill after the run was marked as finished
+            return finished
         self._write_settings(settings, about, finished=None)
         return False
 
@@ -92,11 +97,14 @@ class RunDirectory:
         outputs.replace_file(self.epochs, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
     def read_history(self) -> list[dict[str, Any]]:
-        """The lines of the epochs so far; raises SmoothctlError if they cannot be read."""
+        """The lines of the epochs so far; raises SmoothctlError if there are none, or they cannot be read."""
         try:
-            return [json.loads(line) for line in self.epochs.read_text(encoding="utf-8").splitlines()]
+            lines = [json.loads(line) for line in self.epochs.read_text(encoding="utf-8").splitlines()]
         except (OSError, ValueError) as error:
             raise SmoothctlError(f"{self.epochs} cannot be read ({error})") from None
+        if not lines or not all(isinstance(line, dict) and {"epoch", "seconds"} <= set(line) for line in lines):
+            raise SmoothctlError(f"{self.epochs} is damaged: it holds no lines of epochs; --overwrite trains anew")
+        return lines
 
     def save_state(self, state: Mapping[str, Any]) -> None:
         """Keep what going on needs."""

@@ -29,10 +29,12 @@ def find_trackers(names: Sequence[str]) -> list[Tracker]:
 def telling(run: Path, trackers: Sequence[Tracker] = ()) -> Iterator[Tell]:
     """Yield ``tell(kind, data)``, which reaches every observer and tracker of a run.
 
-    A tracker that fails is named once and not told again: training goes on.
+    A tracker that fails, be it when it is opened, told or closed, is named once and not told again: training
+    goes on.
     """
     with ExitStack() as stack:
-        listeners = {tracker.name: stack.enter_context(tracker.open(run)) for tracker in trackers}
+        opened = {tracker.name: _open(tracker, run, stack) for tracker in trackers}
+        listeners = {name: listener for name, listener in opened.items() if listener is not None}
 
         def tell(kind: str, data: dict[str, Any]) -> None:
             event = Event(kind, run, data)
@@ -42,6 +44,31 @@ def telling(run: Path, trackers: Sequence[Tracker] = ()) -> Iterator[Tell]:
                     listener(event)
                 except Exception as error:
                     del listeners[name]
-                    console.warn(f"tracker {name} failed and is not told any more: {' '.join(str(error).split())}")
+                    _warn(name, error)
 
         yield tell
+
+
+def _open(tracker: Tracker, run: Path, stack: ExitStack) -> Callable[[Event], None] | None:
+    """What a tracker wants called, until the stack closes it; None, with a warning, if it cannot be opened."""
+    try:
+        manager = tracker.open(run)
+        listener = manager.__enter__()
+    except Exception as error:
+        _warn(tracker.name, error)
+        return None
+
+    def close(*raised: Any) -> None:
+        # What it answers is left aside: a tracker must not swallow the errors of training.
+        try:
+            manager.__exit__(*raised)
+        except Exception as error:
+            if error is not raised[1]:
+                _warn(tracker.name, error)
+
+    stack.push(close)
+    return listener
+
+
+def _warn(name: str, error: Exception) -> None:
+    console.warn(f"tracker {name} failed and is not told any more: {' '.join(str(error).split())}")

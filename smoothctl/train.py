@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
 from smoothctl import console, outputs
@@ -13,19 +15,24 @@ from smoothctl.api import Dataset, Tracker
 from smoothctl.batches import TrainingData
 from smoothctl.checkpoint import Model, save_model
 from smoothctl.config import TrainSettings
-from smoothctl.data import fingerprint
+from smoothctl.data import fingerprint, label_hash
 from smoothctl.early import EarlyCheck
-from smoothctl.errors import UsageError
+from smoothctl.errors import SmoothctlError, UsageError
 from smoothctl.execution import Execution
 from smoothctl.rundir import RunDirectory
 from smoothctl.runtime import versions
 from smoothctl.trackers import telling
 from smoothctl.trainer import Trainer
 
+FAILED = "failed"
+"""What the first process gives to the others, instead of a state, if it cannot begin."""
+
 
 def check_teacher(teacher: Model, settings: TrainSettings, dataset: Dataset) -> None:
-    """Raise UsageError for a teacher that cannot teach here; warn if it was trained for another sigma."""
+    """Raise UsageError for a teacher that cannot teach here, or nothing; warn if it is for another sigma."""
     info = teacher.info
+    if not all(torch.isfinite(value).all() for value in teacher.classifier.state_dict().values()):
+        raise UsageError(f"the teacher {teacher.path} has weights that are not finite: it diverged, so train it anew")
     if len(info.class_names) != len(dataset.class_names):
         raise UsageError(f"teacher has {len(info.class_names)} classes, student {len(dataset.class_names)}")
     if info.input_shape != dataset.shape:
@@ -77,23 +84,28 @@ def _train(
     trainer = Trainer(settings, data, execution, teacher)
     if not execution.group.leads:
         return _follow(trainer)
-    identity = {**settings.model_dump(mode="json"), "data": fingerprint(data.train)}
+    identity = {**settings.model_dump(mode="json"), "data": fingerprint(data.train), "labels": label_hash(data.train)}
     context = {**execution.about(), "versions": versions(), **about}
-    with outputs.exclusive(run.settings):
-        if run.begin(identity, context, overwrite):
+    with ExitStack() as held:
+        try:
+            held.enter_context(outputs.exclusive(run.settings))
+            state = None if run.begin(identity, context, overwrite) else run.load_state() or {}
+        except (SmoothctlError, OSError):
+            execution.group.from_leader(FAILED)
+            raise
+        execution.group.from_leader(state)
+        if state is None:
             console.note(f"{out} is finished ({settings.epochs} epochs with the same settings); nothing to do")
-            execution.group.from_leader(None)
             return run.read_history()
-        return _lead(run, trainer, trackers, check)
+        return _lead(run, state, trainer, trackers, check)
 
 
 def _lead(
-    run: RunDirectory, trainer: Trainer, trackers: Sequence[Tracker], check: EarlyCheck | None
+    run: RunDirectory, state: dict[str, Any], trainer: Trainer, trackers: Sequence[Tracker], check: EarlyCheck | None
 ) -> list[dict[str, Any]]:
-    """Train, write and tell; alone, or as the first of several processes."""
+    """Train, write and tell; alone, or as the first of several processes. An empty state starts from nothing."""
     settings = trainer.settings
     history: list[dict[str, Any]] = []
-    state = trainer.group.from_leader(run.load_state() or {})
     if state:
         history = trainer.load_state_dict(state)
         console.note(f"going on with {run.path} after epoch {len(history)} of {settings.epochs}")
@@ -116,6 +128,8 @@ def _lead(
 def _follow(trainer: Trainer) -> list[dict[str, Any]]:
     """Train as one of torchrun's other processes, which write and say nothing."""
     state = trainer.group.from_leader(None)
+    if state == FAILED:
+        raise SmoothctlError("this process stops too, since the first one could not begin")
     if state is None:
         return []
     history = trainer.load_state_dict(state) if state else []
@@ -127,12 +141,13 @@ def _follow(trainer: Trainer) -> list[dict[str, Any]]:
 def _look(check: EarlyCheck, trainer: Trainer) -> dict[str, Any]:
     """Certified accuracy of the student, and of its teacher, for the log; says it too."""
     settings, heldout = trainer.settings, trainer.data.heldout
+    count = len(check.places(len(heldout)))
 
     def measure(model: nn.Module) -> float:
         return check.certified_accuracy(model, heldout, settings.sigma, settings.noise)
 
     found = {"check_radius": check.radius, "certified_accuracy": measure(trainer.trained)}
-    told = f"certified at {check.radius:g} on {check.images} held-out images: {100 * found['certified_accuracy']:.1f} %"
+    told = f"certified at {check.radius:g} on {count} held-out images: {100 * found['certified_accuracy']:.1f} %"
     if trainer.teacher is not None:
         found["teacher_certified_accuracy"] = measure(trainer.teacher.classifier)
         told += f", the teacher {100 * found['teacher_certified_accuracy']:.1f} %"

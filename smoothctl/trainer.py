@@ -21,13 +21,15 @@ from smoothctl.api import Batch, Method, Noise
 from smoothctl.batches import Batches, TrainingData, mix
 from smoothctl.checkpoint import Model, ModelInfo, lineage
 from smoothctl.config import TrainSettings, method_options
-from smoothctl.data import BatchReader, chunks, known_shape
+from smoothctl.data import known_shape
 from smoothctl.draws import Draws, Stream
-from smoothctl.errors import SmoothctlError
+from smoothctl.errors import SmoothctlError, UsageError
 from smoothctl.execution import Execution
 from smoothctl.inference import Classifier, make_ready
+from smoothctl.loading import BatchReader, chunks
 from smoothctl.models import BaseClassifier, build_classifier, find_architecture
 from smoothctl.normalization import of_dataset, read_normalize
+from smoothctl.objective import Objective
 from smoothctl.optimization import Optimization
 from smoothctl.parallel import Share
 from smoothctl.passes import CountedModel, Passes
@@ -46,18 +48,6 @@ class Estimate:
     passes: dict[str, float]
 
 
-class Objective(nn.Module):
-    """The loss as a module: one forward per step, whatever the method does inside."""
-
-    def __init__(self, model: nn.Module, method: Method):
-        super().__init__()
-        self.model, self.method = model, method
-
-    def forward(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
-        result = self.method.loss(self.model, batch)
-        return result if isinstance(result, tuple) else (result, {})
-
-
 class Trainer:
     """One run: a model, its data and everything that a step needs."""
 
@@ -68,6 +58,8 @@ class Trainer:
         execution: Execution,
         teacher: Model | None = None,
     ):
+        if len(data.dataset.class_names) < 2:
+            raise UsageError(f"dataset {data.dataset.name} has a single class; there is nothing to tell apart")
         plugins = registry()
         self.settings, self.data, self.teacher = settings, data, teacher
         self.execution, self.device, self.group = execution, execution.device, execution.group
@@ -142,10 +134,9 @@ class Trainer:
         totals = self.group.total(torch.stack(list(sums.values()))) / len(self.data.train)
         means = dict(zip(sums, totals.tolist(), strict=True))
         if not math.isfinite(means["loss"]):
-            raise SmoothctlError(
-                f"the loss is not finite in epoch {epoch + 1}: training diverged. The last good model is kept; "
-                f"try a smaller --lr (now {settings.lr:g}), a --warmup-epochs, or --clip 1"
-            )
+            raise self._diverged(f"the loss is not finite in epoch {epoch + 1}", epoch)
+        if wrong := [name for name, value in means.items() if not math.isfinite(value)]:
+            raise SmoothctlError(f"method {settings.method} gave a part {wrong[0]} that is not finite, beside its loss")
         seconds = time.perf_counter() - start
         return {
             "epoch": epoch,
@@ -155,6 +146,15 @@ class Trainer:
             "seconds": seconds,
             **self._count_passes(),
         }
+
+    def _diverged(self, what: str, epoch: int) -> SmoothctlError:
+        kept, where = "There is no good model yet", ""
+        if epoch:
+            kept, where = f"The model of epoch {epoch} is kept", ", with another --out or --overwrite"
+        return SmoothctlError(
+            f"{what}: training diverged. {kept}; try a smaller --lr (now {self.settings.lr:g}), a --warmup-epochs, or "
+            f"--clip 1{where}"
+        )
 
     def _count_passes(self) -> dict[str, int]:
         passes = self.counted.passes
@@ -207,10 +207,7 @@ class Trainer:
                 draws = Draws(self.settings.seed, epoch, Stream.EVALUATE, step, device=self.device)
                 logits = model(x + self.noise.sample(tuple(x.shape), self.settings.sigma, draws))
                 if not torch.isfinite(logits).all():
-                    raise SmoothctlError(
-                        f"non-finite logits on held-out images after epoch {epoch + 1}: training diverged. "
-                        "The last good model is kept; try a smaller --lr"
-                    )
+                    raise self._diverged(f"non-finite logits on held-out images after epoch {epoch + 1}", epoch)
                 right += (logits.argmax(dim=1) == y).sum()
         return float(right) / count
 
@@ -219,9 +216,18 @@ class Trainer:
         return {"network": self.model.network.state_dict(), "optimization": self.optimization.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> list[dict[str, Any]]:
-        """Go on from a state; returns the lines of the epochs that led to it."""
-        self.model.network.load_state_dict(state["network"])
-        self.optimization.load_state_dict(state["optimization"])
+        """Go on from a state; returns the lines of the epochs that led to it.
+
+        Raises SmoothctlError for one that does not fit, as after a change of the network's code.
+        """
+        try:
+            self.model.network.load_state_dict(state["network"])
+            self.optimization.load_state_dict(state["optimization"])
+        except (RuntimeError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise SmoothctlError(
+                "the state for going on does not fit this network and optimiser, whose code may have changed since; "
+                f"--overwrite starts anew ({' '.join(str(error).split())[:120]})"
+            ) from None
         history: list[dict[str, Any]] = state["history"]
         return history
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smoothctl import Draws
-from smoothctl.parallel import Group
+from smoothctl import Draws, UsageError
+from smoothctl.parallel import Group, join_group
 
 
 @given(st.integers(1, 20), st.integers(1, 6))
@@ -33,3 +34,13 @@ def test_shares_draw_what_one_process_draws(size: int, world: int, copies: int) 
         rows = torch.tensor(share.rows)
         for one, other in zip(whole, draw(share.draws(Draws(0, 1)), len(rows)), strict=True):
             assert torch.equal(one.unflatten(0, (-1, size))[:, rows].flatten(0, 1), other)
+
+
+@pytest.mark.parametrize("size", ["2", "two"])
+def test_a_cluster_that_sets_only_the_number_of_processes_is_told_of_torchrun(
+    size: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", size)
+    monkeypatch.delenv("RANK", raising=False)
+    with pytest.raises(UsageError, match=f"WORLD_SIZE is {size}, .*start them by torchrun"):
+        join_group(torch.device("cpu"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -32,6 +32,37 @@ def test_a_tracker_that_fails_is_named_once(tmp_path: Path, capsys: pytest.Captu
         tell("train.epoch", {"epoch": 1})
     assert told == ["train.epoch", "train.epoch", "closed"]
     assert capsys.readouterr().err.count("no more room") == 1
+
+
+@contextmanager
+def unopenable(run: Path) -> Iterator[Callable[[Event], None]]:
+    raise RuntimeError("no account")
+    yield
+
+
+@contextmanager
+def unclosable(run: Path) -> Iterator[Callable[[Event], None]]:
+    yield lambda event: None
+    raise RuntimeError("no account")
+
+
+@pytest.mark.parametrize("tracker", [unopenable, unclosable])
+def test_one_that_cannot_be_opened_or_closed_is_named_too(
+    tracker: Callable[..., object], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with telling(tmp_path, [Tracker("broken", tracker)]) as tell:  # type: ignore[arg-type]
+        tell("train.epoch", {"epoch": 0})
+    assert capsys.readouterr().err == "warning: tracker broken failed and is not told any more: no account\n"
+
+
+def test_a_tracker_swallows_no_error_of_training(tmp_path: Path) -> None:
+    @contextmanager
+    def swallowing(run: Path) -> Iterator[Callable[[Event], None]]:
+        with suppress(BaseException):
+            yield lambda event: None
+
+    with pytest.raises(KeyboardInterrupt), telling(tmp_path, [Tracker("swallowing", swallowing)]):
+        raise KeyboardInterrupt
 
 
 def test_a_tracker_without_its_package_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

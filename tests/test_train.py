@@ -66,9 +66,17 @@ def test_learning_rate_drops_at_the_start_of_milestones() -> None:
     assert [settings.learning_rate(epoch) for epoch in range(8)] == pytest.approx(
         [1, 1, 0.1, 0.1, 0.1, 0.01, 0.01, 0.01]
     )
-    assert [TrainSettings(epochs=4, lr=1.0).learning_rate(epoch) for epoch in range(4)] == pytest.approx(
-        [1, 1, 0.1, 0.01]
-    )
+
+
+@pytest.mark.parametrize(
+    ("epochs", "rates"),
+    [(1, [1]), (2, [1, 0.1]), (3, [1, 0.1, 0.01]), (4, [1, 1, 0.1, 0.01]), (5, [1, 1, 0.1, 0.01, 0.01])],
+)
+def test_without_milestones_the_first_epoch_has_the_whole_rate_and_each_drop_its_epoch(
+    epochs: int, rates: list[float]
+) -> None:
+    settings = TrainSettings(epochs=epochs, lr=1.0)
+    assert [settings.learning_rate(epoch) for epoch in range(epochs)] == pytest.approx(rates)
 
 
 def test_teacher_gets_no_gradient_and_keeps_its_buffers(trained: Path) -> None:

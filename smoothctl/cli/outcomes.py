@@ -28,13 +28,19 @@ class Outcome:
 
 
 def show(outcomes: Sequence[Outcome], as_json: bool) -> None:
-    """Print one run, or several of a chain."""
-    if as_json:
+    """Print one run, or several of a chain; nothing for those that are silent."""
+    outcomes = [outcome for outcome in outcomes if outcome.text]
+    if as_json and outcomes:
         documents = [outcome.document for outcome in outcomes]
         console.result(json.dumps(documents[0] if len(documents) == 1 else {"runs": documents}, indent=2))
         return
     for outcome in outcomes:
         console.result(outcome.text)
+
+
+def silent(out: Path) -> Outcome:
+    """A run of which the first of torchrun's processes speaks."""
+    return Outcome(out, {}, "")
 
 
 def where(execution: Execution) -> str:

@@ -29,11 +29,15 @@ def command(
     dataset's own. Noise is added to pixels in [0,1], never clipped, before the normalising first
     layer. The same command goes on with a run that was stopped.
     """
+    require_no_teacher(method)
+    outcome = training.run_training({**values, "sigma": sigma}, arch, dataset, method)
+    outcomes.show([outcome], values["json"])
+
+
+def require_no_teacher(method: str) -> None:
+    """Raise UsageError for a method that cannot be used without a teacher."""
     from smoothctl.errors import UsageError
     from smoothctl.plugins import registry
 
     if registry().find("method", method).value.needs_teacher:
         raise UsageError(f"--method {method} needs a teacher; use: smoothctl transfer --teacher MODEL --student ARCH")
-    outcome = training.run_training({**values, "sigma": sigma}, arch, dataset, method)
-    if outcome is not None:
-        outcomes.show([outcome], values["json"])

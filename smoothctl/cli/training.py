@@ -76,13 +76,17 @@ class Training:
     normalize: options.Normalize = None
     size: options.Size = None
     heldout_max: Annotated[
-        int, options.option("--heldout-max", help="Images of the test split on which accuracy under noise is watched.")
+        int,
+        options.option(
+            "--heldout-max", min=1, help="Images of the test split on which accuracy under noise is watched."
+        ),
     ] = 1000
     check_radius: Annotated[
         float | None,
         options.option(
             "--check-radius",
             metavar="R",
+            min=0,
             help="Measure certified accuracy at this radius on a few held-out images after the first epoch, and "
             "again after a tenth of them. [default: sigma for transfer, none for train]",
         ),
@@ -128,8 +132,8 @@ def run_training(
     method_name: str,
     teacher: Model | None = None,
     lineage: Sequence[Link] = (),
-) -> Outcome | None:
-    """Resolve the settings, then train or find what it would cost; None in torchrun's other processes.
+) -> Outcome:
+    """Resolve the settings, then train or find what it would cost; torchrun's other processes have nothing to say.
 
     ``values`` are the command's options, ``lineage`` the runs that led to the teacher.
     """
@@ -177,10 +181,11 @@ def run_training(
     if leads:
         console.note(f"{told}, on {outcomes.where(execution)}, into {out}")
         _tell_recipe(recipe, settings)
+    check = _early_check(values, settings, teacher)
     if values["dry_run"]:
         plan = Trainer(settings, data, execution, teacher)
         planned = outcomes.planned(plan, plan.estimate(), out)
-        return planned if leads else None
+        return planned if leads else outcomes.silent(out)
     about = {
         "recipe": recipe.source,
         "data": str(values["data"] or ""),
@@ -188,19 +193,21 @@ def run_training(
     }
     history = train(
         settings, data, out, execution, teacher=teacher, overwrite=values["overwrite"], about=about,
-        trackers=trackers, check=_early_check(values, settings, teacher),
+        trackers=trackers, check=check,
     )  # fmt: skip
-    return outcomes.finished(out, settings, history, lineage) if leads else None
+    return outcomes.finished(out, settings, history, lineage) if leads else outcomes.silent(out)
 
 
 def _early_check(values: dict[str, Any], settings: TrainSettings, teacher: Model | None) -> EarlyCheck | None:
     """The check of a student, at one sigma unless another radius is given; none for training without a teacher."""
     from smoothctl.early import plan_check
+    from smoothctl.plugins import registry
 
-    radius = values["check_radius"]
-    if not values["check_images"] or (radius is None and teacher is None):
+    radius, images = values["check_radius"], values["check_images"]
+    if not images or (radius is None and teacher is None):
         return None
-    return plan_check(settings.sigma if radius is None else radius, values["check_images"], settings.epochs)
+    noise = registry().find("noise", settings.noise).value
+    return plan_check(radius, images, settings.epochs, settings.sigma, noise)
 
 
 def _execution(values: dict[str, Any]) -> Execution:

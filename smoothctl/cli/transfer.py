@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
 
 from smoothctl import console
-from smoothctl.cli import options, outcomes, training
+from smoothctl.cli import options, outcomes, train, training
 
 if TYPE_CHECKING:
     from smoothctl.checkpoint import Model
@@ -92,8 +93,8 @@ def command(
     done: list[Outcome] = []
     if teacher_from is not None and not teacher:
         trained = _train_teacher(teacher_from, values)
-        if trained is None or values["dry_run"]:
-            outcomes.show([trained] if trained else [], values["json"])
+        if values["dry_run"]:
+            outcomes.show([trained], values["json"])
             return
         done.append(trained)
         teacher = [trained.out]
@@ -118,15 +119,26 @@ def _students(student: str | None, chain: str | None) -> list[str]:
     return students
 
 
-def _train_teacher(settings: Path, values: dict[str, Any]) -> Outcome | None:
+def _train_teacher(settings: Path, values: dict[str, Any]) -> Outcome:
     """Train a teacher by a TOML file, on the data and device of the student unless the file says otherwise."""
-    own: dict[str, Any] = {"method": "gaussian", "arch": None, "dataset": "digits", "sigma": None}
-    own |= {name: getattr(training.Training, name) for name in inspect.get_annotations(training.Training)}
-    own |= {name: values[name] for name in ("data", "download", "device", "workers", "dry_run")}
-    own |= options.from_toml(settings, "train", own, several=("option", "arch_option", "track"))
-    own |= {name: Path(own[name]) for name in ("data", "out") if own[name] is not None}
+    context = cast("typer.Context", _train_command().make_context(train.NAME, ["--config", str(settings)]))
+    own = context.params
+    for name in ("data", "download", "device", "workers"):
+        if not options.was_given(context, name):
+            own[name] = values[name]
+    own["dry_run"] = values["dry_run"]
     console.note(f"the teacher, by {settings}:")
+    train.require_no_teacher(own["method"])
     return training.run_training(own, own["arch"], own["dataset"], own["method"])
+
+
+def _train_command() -> typer.core.TyperCommand:
+    """``smoothctl train``, which reads and checks a file of its settings."""
+    app = typer.Typer()
+    app.command(train.NAME)(train.command)
+    command = typer.main.get_command(app)
+    assert isinstance(command, typer.core.TyperCommand)
+    return command
 
 
 def _load(
@@ -170,8 +182,7 @@ def _teach(
         name = canonical_arch(arch).replace("/", "-").replace(":", "-")
         out = whole / f"{place}-{name}" if chained else values["out"]
         outcome = training.run_training({**values, "out": out}, arch, dataset, method, teacher, lineage)
-        if outcome is not None:
-            done.append(outcome)
+        done.append(outcome)
         if place < len(students) and not values["dry_run"]:
             teacher = load_model(out, next(teacher.classifier.parameters()).device)
             lineage = _lineage(teacher)

@@ -50,15 +50,52 @@ def test_a_finished_run_without_its_model_says_so(typed: Typed, run_copy: Path) 
     assert "its model is gone" in refused(typed, f"{QUICK} --out {run_copy}", run_copy)
 
 
+@pytest.mark.parametrize("content", ["", "junk\n", "[1]\n", '{"epoch": 0}\n'])
+def test_damaged_lines_of_epochs_are_named(typed: Typed, run_copy: Path, content: str) -> None:
+    (run_copy / "epochs.jsonl").write_text(content)
+    done = typed(f"train --arch lenet --sigma 0.25 --epochs 2 --out {run_copy}")
+    assert done.code == 1
+    assert "epochs.jsonl" in done.err
+    assert "Traceback" not in done.err
+
+
+def test_a_kill_after_the_last_epoch_leaves_no_state_for_long(typed: Typed, run_copy: Path) -> None:
+    (run_copy / "state.pt").write_bytes(b"left")
+    assert typed(f"train --arch lenet --sigma 0.25 --epochs 2 --out {run_copy}").code == 0
+    assert not (run_copy / "state.pt").exists()
+
+
+def unfinish(run: Path) -> None:
+    """Make a run look as if it had not come to its end."""
+    settings = json.loads((run / "settings.json").read_text())
+    (run / "settings.json").write_text(json.dumps({**settings, "finished": None}))
+
+
+def test_a_model_whose_state_is_gone_is_not_trained_over(typed: Typed, run_copy: Path) -> None:
+    unfinish(run_copy)
+    message = refused(typed, f"{QUICK} --out {run_copy}", run_copy)
+    assert "no state.pt to go on from" in message
+    assert "--overwrite" in message
+
+
 @pytest.mark.parametrize("content", ["junk", {"a": 1}, [1]])
 def test_a_damaged_state_is_named(typed: Typed, run_copy: Path, content: object) -> None:
-    settings = json.loads((run_copy / "settings.json").read_text())
-    (run_copy / "settings.json").write_text(json.dumps({**settings, "finished": None}))
+    unfinish(run_copy)
     if isinstance(content, str):
         (run_copy / "state.pt").write_text(content)
     else:
         torch.save(content, run_copy / "state.pt")
     assert "state.pt is damaged" in refused(typed, f"{QUICK} --out {run_copy}", run_copy)
+
+
+def test_a_state_of_another_network_is_named(typed: Typed, run_copy: Path) -> None:
+    unfinish(run_copy)
+    state = {"network": {"other.weight": torch.zeros(3)}, "optimization": {}, "history": []}
+    torch.save(state, run_copy / "state.pt")
+    done = typed(f"train --arch lenet --sigma 0.25 --epochs 2 --out {run_copy}")
+    assert done.code == 1
+    assert "does not fit this network" in done.err
+    assert "--overwrite" in done.err
 
 
 @pytest.mark.parametrize("name", ["settings.tsv", "notes.tsv", "x.json", "model.pt", "log.txt"])

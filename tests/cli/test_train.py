@@ -155,6 +155,13 @@ def test_lower_precision_and_the_average_are_on_record(typed: Typed, workplace: 
         ("--schedule poly", "--schedule"),
         ("--track tensorbord", "Did you mean tensorboard"),
         ("--ema 1.5", "--ema"),
+        ("--heldout-max 0", "--heldout-max"),
+        ("--check-radius -1", "--check-radius"),
+        ("--check-radius nan", "--check-radius"),
+        ("--check-radius 100", "--check-radius 100: n=2000 copies can never prove the radius 100"),
+        ("--size 16", "digits has arrays of shape (1, 8, 8), which are not resized to (1, 16, 16)"),
+        ("--method macer -o lambda=12", "did you mean lbd?"),
+        ("--method smoothadv -o warmup=3", "did you mean warmup_epochs?"),
     ],
 )
 def test_wrong_settings_of_the_loop_are_one_line_and_write_nothing(
@@ -180,8 +187,54 @@ def test_the_nearest_recipe_is_used_and_named(typed: Typed, workplace: Path) -> 
 def test_diverged_training_stops_and_keeps_the_last_good_model(typed: Typed, workplace: Path) -> None:
     done = typed(f"train {QUICK} --lr 1e30 --out run")
     assert done.code == 1
-    assert "diverged" in done.err
+    assert "diverged. There is no good model yet; try a smaller --lr (now 1e+30)" in done.err
     assert not (workplace / "run" / "model.pt").exists()
+
+
+def test_other_labels_are_other_settings(typed: Typed, workplace: Path) -> None:
+    images, labels = np.zeros((40, 8, 8), np.uint8), np.arange(40) % 3
+    line = "train --dataset npz --data d.npz --arch lenet --epochs 1 --out run"
+    np.savez("d.npz", x_train=images, y_train=labels, x_test=images, y_test=labels)
+    assert typed(line).code == 0
+    labels[7] = (labels[7] + 1) % 3
+    np.savez("d.npz", x_train=images, y_train=labels, x_test=images, y_test=labels)
+    done = typed(line)
+    assert done.code == 2
+    assert "made with other settings: labels" in done.err
+
+
+def test_processes_that_cannot_begin_say_so_once_without_a_traceback(
+    typed: Typed, trained: Path, workplace: Path
+) -> None:
+    done = torchrun(f"train {QUICK} --lr 0.5 --out {trained}", workplace)
+    assert done.code != 0
+    assert done.err.count("was made with other settings") == 1
+    assert "since the first one could not begin" in done.err
+    assert "[rank1]" not in done.err
+
+
+def test_what_diverges_later_keeps_the_model_of_the_epoch_before(typed: Typed, workplace: Path) -> None:
+    done = typed(f"train {QUICK} --epochs 3 --milestones 1 --gamma 1e30 --out run")
+    assert done.code == 1
+    assert "The model of epoch 1 is kept" in done.err
+    assert "another --out or --overwrite" in done.err
+    assert load_model("run").info.epochs == 1
+
+
+def test_a_last_batch_of_one_image_under_batch_norm_is_named(typed: Typed, workplace: Path) -> None:
+    images = np.zeros((5, 8, 8), np.uint8)
+    np.savez("five.npz", x_train=images, y_train=np.arange(5) % 2, x_test=images, y_test=np.arange(5) % 2)
+    done = typed("train --dataset npz --data five.npz --arch timm/resnet18 --epochs 1 --batch-size 4 --out run")
+    assert done.code == 1
+    assert "batch norm cannot learn from one image" in done.err
+
+
+def test_a_single_class_is_refused(typed: Typed, workplace: Path) -> None:
+    images = np.zeros((5, 8, 8), np.uint8)
+    np.savez("one.npz", x_train=images, y_train=np.zeros(5, int), x_test=images, y_test=np.zeros(5, int))
+    done = typed("train --dataset npz --data one.npz --arch lenet --method macer --epochs 1 --out run")
+    assert done.code == 2
+    assert "single class" in done.err
 
 
 def test_transfer_takes_dataset_and_sigma_from_the_teacher_and_records_it(

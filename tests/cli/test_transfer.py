@@ -14,7 +14,8 @@ from smoothctl import load_model
 from smoothctl.cost import Link, lineage_of, teachers_of
 from smoothctl.rundir import RunDirectory
 from tests.cli.conftest import Typed, start
-from tests.cli.test_train import same_weights
+from tests.cli.test_train import same_weights, torchrun, weights
+from tests.conftest import PluginMaker
 
 QUICK = "--epochs 2 --check-images 0"
 TEACHER = """
@@ -80,6 +81,21 @@ def test_without_a_teacher_one_is_trained_first_and_both_are_accounted_for(typed
     assert student["teacher_passes"] == student["forward_passes"] == 2 * 1437
 
 
+def test_two_processes_train_teacher_and_student_and_print_one_document(typed: Typed, workplace: Path) -> None:
+    (workplace / "small.toml").write_text(TEACHER)
+    line = "transfer --teacher-from small.toml --student lenet --epochs 1 --check-images 0 --json"
+    one = typed(f"{line} --out one")
+    assert one.code == 0, one.err
+    (workplace / "small").rename("alone")
+    two = torchrun(f"{line} --out two", workplace)
+    assert two.code == 0, two.err
+    assert [run["run"] for run in two.json()["runs"]] == ["small", "two"]
+    for first, second in (("alone", "small"), ("one", "two")):
+        ours, theirs = weights(workplace / first), weights(workplace / second)
+        for key in ours:
+            torch.testing.assert_close(ours[key], theirs[key], rtol=1e-3, atol=1e-4)
+
+
 def test_the_cost_of_a_teacher_whose_run_is_gone_is_unknown_and_not_guessed(trained: Path, tmp_path: Path) -> None:
     named = [Link("lenet", "gaussian", "abc")]
     assert lineage_of(tmp_path / "model.pt", named) == named
@@ -110,6 +126,71 @@ def test_an_early_look_measures_student_and_teacher(typed: Typed, trained: Path,
     assert same_weights(workplace / "student", workplace / "plain")
 
 
+BOX = """
+import smoothctl
+
+def sample(shape, sigma, draws):
+    return sigma * (2 * draws.uniform(shape) - 1)
+
+@smoothctl.hookimpl
+def register_noises():
+    return [smoothctl.Noise("box", sample, lambda p, sigma: 2 * sigma * (p - 0.5), norm="l1")]
+"""
+
+
+def test_a_noise_that_cannot_prove_one_sigma_is_trained_without_a_look(
+    typed: Typed, make_plugin: PluginMaker, workplace: Path
+) -> None:
+    make_plugin("box", BOX)
+    assert typed("train --arch lenet --noise box --sigma 0.25 --epochs 1 --out box").code == 0
+    done = typed("transfer --teacher box --student lenet --epochs 1 --out student")
+    assert done.code == 0, done.err
+    assert "no early look: n=2000 copies can never prove the radius 0.25" in done.err
+    done = typed("transfer --teacher box --student lenet --epochs 1 --check-radius 0.1 --check-images 10 --out other")
+    assert done.code == 0, done.err
+    assert "certified at 0.1 on 10 held-out images" in done.err
+
+
+def test_a_look_at_more_images_than_there_are_says_how_many(typed: Typed, trained: Path, workplace: Path) -> None:
+    done = typed(f"transfer --teacher {trained} --student lenet --epochs 1 --check-images 100000 --out student")
+    assert done.code == 0, done.err
+    heldout = int(done.err.split("certified at 0.25 on ")[1].split()[0])
+    assert 0 < heldout < 1797
+
+
+def test_a_teacher_that_diverged_is_named_as_such(typed: Typed, run_copy: Path, workplace: Path) -> None:
+    content = torch.load(run_copy / "model.pt", weights_only=True)
+    next(iter(content["state_dict"].values())).fill_(float("nan"))
+    torch.save(content, "broken.pt")
+    done = typed("transfer --teacher broken.pt --student lenet --epochs 1 --out student")
+    assert done.code == 2
+    assert "the teacher broken.pt has weights that are not finite" in done.err
+    assert not (workplace / "student").exists()
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ('heldout_max = "many"', "--heldout-max"),
+        ("heldout_max = -2", "--heldout-max"),
+        ('check_radius = "far"', "--check-radius"),
+        ('workers = "two"', "--workers"),
+        ("teacher = 'x'", "sets 'teacher', which train does not know"),
+        ('method = "crt"', "--method crt needs a teacher"),
+        ("dataset = 4", "unknown dataset '4'"),
+    ],
+)
+def test_a_file_of_settings_for_the_teacher_is_checked_like_the_command(
+    typed: Typed, workplace: Path, setting: str, message: str
+) -> None:
+    (workplace / "small.toml").write_text(f'[train]\nepochs = 1\narch = "lenet"\nout = "small"\n{setting}\n')
+    done = typed("transfer --teacher-from small.toml --student lenet --epochs 1 --out out")
+    assert done.code == 2
+    assert message in done.err
+    assert "Traceback" not in done.err
+    assert not (workplace / "small").exists()
+
+
 def test_the_early_look_agrees_with_certify(typed: Typed, trained: Path, workplace: Path) -> None:
     from smoothctl.data import open_split
     from smoothctl.early import ALPHA, LIMIT, SELECTION, plan_check
@@ -117,7 +198,9 @@ def test_the_early_look_agrees_with_certify(typed: Typed, trained: Path, workpla
 
     model = load_model(trained)
     heldout = open_split(registry().find("dataset", "digits").value, "test")
-    found = plan_check(0.2, 30, 10).certified_accuracy(model.classifier, heldout, 0.25, "gaussian")
+    check = plan_check(0.2, 30, 10, 0.25, registry().find("noise", "gaussian").value)
+    assert check is not None
+    found = check.certified_accuracy(model.classifier, heldout, 0.25, "gaussian")
     done = typed(
         f"certify {trained} --radii 0.2 --n0 {SELECTION} --n {LIMIT} --alpha {ALPHA} --backend eager "
         f"--every {len(heldout) // 30} --max 30 --out log.tsv"
