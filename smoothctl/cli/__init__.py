@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from typing import Any, NoReturn
 
@@ -55,6 +56,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     memory.keep_freed()
+    # Schedulers end jobs with SIGTERM; what goes on after Ctrl-C goes on after that too.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     words = sys.argv[1:] if arguments is None else arguments
     # torchrun on Python 3.11 takes `--n` for an option of its own unless `--` stands before our words.
     sys.exit(run(words[1:] if words[:1] == ["--"] else words))

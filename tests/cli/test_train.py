@@ -290,13 +290,14 @@ def test_dry_run_writes_nothing(typed: Typed, workplace: Path) -> None:
     assert list(workplace.iterdir()) == []
 
 
-def test_interrupt_exits_130_and_goes_on(workplace: Path) -> None:
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_interrupt_exits_130_and_goes_on(workplace: Path, how: signal.Signals) -> None:
     line = "train --dataset digits --arch lenet --epochs 60 --out run"
     process = start(line, workplace)
     while not (workplace / "run" / "model.pt").exists():
         assert process.poll() is None
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(how)
     done = finish(process)
     assert done.code == 130
     assert "goes on" in done.err
