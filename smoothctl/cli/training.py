@@ -119,6 +119,8 @@ class Training:
     config: options.Config = None
 
 
+# Times the accuracy of guessing up to which a trained model gets a warning.
+GUESSING = 1.3
 PLAIN = (
     *("sigma", "noise", "epochs", "batch_size", "lr", "optimizer", "momentum", "nesterov", "weight_decay"),
     *("schedule", "gamma", "warmup_epochs", "clip", "ema", "precision", "augment", "normalize", "size", "seed"),
@@ -195,7 +197,11 @@ def run_training(
         settings, data, out, execution, teacher=teacher, overwrite=values["overwrite"], about=about,
         trackers=trackers, check=check,
     )  # fmt: skip
-    return outcomes.finished(out, settings, history, lineage) if leads else outcomes.silent(out)
+    if not leads:
+        return outcomes.silent(out)
+    if history[-1]["heldout_accuracy"] <= GUESSING / len(opened.class_names):
+        console.warn(f"{out} is hardly better than guessing; try another --lr, more --epochs, or --warmup-epochs")
+    return outcomes.finished(out, settings, history, lineage)
 
 
 def _early_check(values: dict[str, Any], settings: TrainSettings, teacher: Model | None) -> EarlyCheck | None:

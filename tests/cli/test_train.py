@@ -282,6 +282,13 @@ def test_train_json_is_one_document(typed: Typed, workplace: Path) -> None:
     assert document["run"] == "run"
 
 
+def test_a_model_that_learnt_nothing_is_said_to_be_no_better_than_guessing(typed: Typed, workplace: Path) -> None:
+    done = typed(f"train {QUICK} --lr 1e-9 --out run")
+    assert done.code == 0
+    assert "run is hardly better than guessing" in done.err
+    assert "guessing" not in typed("train --dataset digits --arch lenet --epochs 3 --out good").err
+
+
 def test_dry_run_writes_nothing(typed: Typed, workplace: Path) -> None:
     done = typed("train --dry-run")
     assert done.code == 0
