@@ -120,7 +120,7 @@ class Training:
 
 
 # Times the accuracy of guessing up to which a trained model gets a warning.
-GUESSING = 1.3
+GUESSING = 1.5
 PLAIN = (
     *("sigma", "noise", "epochs", "batch_size", "lr", "optimizer", "momentum", "nesterov", "weight_decay"),
     *("schedule", "gamma", "warmup_epochs", "clip", "ema", "precision", "augment", "normalize", "size", "seed"),
