@@ -27,11 +27,12 @@ PROBES = 64
 @dataclass(frozen=True)
 class Classifier:
     """A base classifier made ready: ``logits`` takes pixels [B,C,H,W] in float32, noise included, to
-    float32 logits [B,K]; ``backend`` and ``precision`` say how."""
+    float32 logits [B,K]; ``backend`` and ``precision`` say how. ``own_threads``: not torch's."""
 
     logits: Callable[[Tensor], Tensor]
     backend: str
     precision: str
+    own_threads: bool = False
 
 
 def plain(model: nn.Module) -> Classifier:
@@ -128,7 +129,7 @@ def _onnxruntime(model: nn.Module, shape: tuple[int, int, int], required: bool) 
     def logits(x: Tensor) -> Tensor:
         return torch.from_numpy(session.run(None, {name: x.numpy()})[0])
 
-    return Classifier(logits, "onnxruntime", "fp32")
+    return Classifier(logits, "onnxruntime", "fp32", own_threads=True)
 
 
 def _export(model: nn.Module, shape: tuple[int, int, int]) -> bytes:

@@ -51,6 +51,17 @@ def eval_mode(model: nn.Module) -> Iterator[None]:
 
 
 @contextmanager
+def torch_threads(count: int) -> Iterator[None]:
+    """So many threads for torch's operations on a CPU."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
 def matmul_precision(tf32: bool) -> Iterator[None]:
     """Full float32 in matrix products and convolutions of a GPU, or TF32."""
     before = torch.backends.cuda.matmul.allow_tf32

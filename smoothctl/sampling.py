@@ -27,6 +27,7 @@ from smoothctl.api import Noise
 from smoothctl.draws import Draws, Stream
 from smoothctl.errors import SmoothctlError
 from smoothctl.inference import Classifier
+from smoothctl.runtime import torch_threads
 
 BLOCK = 100
 
@@ -160,11 +161,13 @@ class Sampler(Generic[Outcome]):
         slices = [cut for task, size in pieces for cut in task.cuts(size)]
         batch = torch.empty(sum(size for _, size in pieces), *pieces[0][0].x.shape, device=self.device)
         at = 0
-        for cut in slices:
-            end = at + cut.stop - cut.start
-            block = self._block(cut.task, cut.block)
-            torch.add(cut.task.x, block[cut.start : cut.stop], out=batch[at:end])
-            at = end
+        # Torch's threads would wait for more work, spinning, while the backend's own want the cores.
+        with torch_threads(1 if self.classifier.own_threads else torch.get_num_threads()):
+            for cut in slices:
+                end = at + cut.stop - cut.start
+                block = self._block(cut.task, cut.block)
+                torch.add(cut.task.x, block[cut.start : cut.stop], out=batch[at:end])
+                at = end
         return batch
 
     def _block(self, task: _Task[Outcome], number: int) -> Tensor:
