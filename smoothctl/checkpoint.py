@@ -16,12 +16,12 @@ from smoothctl.errors import SmoothctlError, UsageError
 from smoothctl.foreign import Assumptions, Recognised, recognise
 from smoothctl.models import BaseClassifier, build_classifier, canonical_arch
 from smoothctl.normalization import describe
-from smoothctl.outputs import replace_file
+from smoothctl.outputs import file_sha256, replace_file
 from smoothctl.ownmodule import is_own
 from smoothctl.plugins import provenance, registry
 from smoothctl.rundir import MODEL_FILE
 from smoothctl.runtime import versions
-from smoothctl.weights import file_sha256, load_state, read_content
+from smoothctl.weights import load_state, read_content
 
 FORMAT = "smoothctl-model-1"
 

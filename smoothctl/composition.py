@@ -17,8 +17,9 @@ from smoothctl.api import Trained
 from smoothctl.checkpoint import Model, ModelInfo, Origin
 from smoothctl.errors import UsageError
 from smoothctl.models import build_classifier
+from smoothctl.outputs import file_sha256
 from smoothctl.plugins import registry
-from smoothctl.weights import file_sha256, load_state
+from smoothctl.weights import load_state
 
 
 def combine(models: Sequence[Model]) -> Model:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -78,12 +77,6 @@ def union(lineages: Iterable[Sequence[Link]]) -> list[Link]:
         for link in lineage:
             unique.setdefault(link.sha256, link)
     return list(unique.values())
-
-
-def model_sha256(run: RunDirectory) -> str:
-    """The SHA-256 of a run's model file, by which lineages name it."""
-    with run.model.open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 def seconds(links: Iterable[Link]) -> float | None:

@@ -7,10 +7,11 @@ from typing import Any
 from torch import Tensor, nn
 
 from smoothctl.api import Batch, Method
+from smoothctl.cost import PASSES
 from smoothctl.errors import SmoothctlError
 
 LINE = {
-    "epoch", "lr", "loss", "heldout_accuracy", "seconds", "forward_passes", "backward_passes", "teacher_passes",
+    "epoch", "lr", "loss", "heldout_accuracy", "seconds", *PASSES,
     "check_radius", "certified_accuracy", "teacher_certified_accuracy",
 }  # fmt: skip
 """What an epoch's line of the log holds besides the parts of a method's loss."""

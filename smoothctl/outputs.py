@@ -7,6 +7,7 @@ the differences; ``--overwrite`` starts anew.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -102,3 +103,9 @@ def _shown(value: Any) -> str:
     if isinstance(value, str) and len(value) == 64:
         return value[:12]
     return "(none)" if value is None else json.dumps(value).strip('"')
+
+
+def file_sha256(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()

@@ -21,6 +21,7 @@ from smoothctl.api import Batch, Method, Noise
 from smoothctl.batches import Batches, TrainingData, mix
 from smoothctl.checkpoint import Model, ModelInfo, lineage
 from smoothctl.config import TrainSettings, method_options
+from smoothctl.cost import PASSES
 from smoothctl.data import known_shape
 from smoothctl.draws import Draws, Stream
 from smoothctl.errors import SmoothctlError, UsageError
@@ -159,8 +160,7 @@ class Trainer:
     def _count_passes(self) -> dict[str, int]:
         passes = self.counted.passes
         counts = torch.tensor([passes.forward, passes.backward, passes.teacher], device=self.device)
-        names = ("forward_passes", "backward_passes", "teacher_passes")
-        return dict(zip(names, map(int, self.group.total(counts).tolist()), strict=True))
+        return dict(zip(PASSES, map(int, self.group.total(counts).tolist()), strict=True))
 
     def _step(self, share: Share, batch: Batch, step: int) -> dict[str, Tensor]:
         """One step of the optimiser; the loss and its parts.

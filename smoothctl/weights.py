@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import pickle
 import re
@@ -109,9 +108,3 @@ def load_state(network: nn.Module, state: Mapping[str, Tensor], file: Path, arch
         raise SmoothctlError(f"{file} does not fit its architecture {arch}: {problem}")
     counters = {key: value for key, value in network.state_dict().items() if key.endswith(COUNTER)}
     network.load_state_dict({**counters, **state}, strict=True)
-
-
-def file_sha256(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal."""
-    with path.open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,25 +18,17 @@ option = partial(typer.Option, show_envvar=False)
 
 def _load_config(context: typer.Context, path: Path | None) -> Path | None:
     if path is not None:
+        from smoothctl.config import read_toml
+
+        command = str(context.info_name)
         known = {str(parameter.name) for parameter in context.command.params}
+        values = read_toml(path, command)
+        if unknown := sorted(set(values) - known):
+            raise UsageError(f"--config: {path} sets {unknown[0]!r}, which {command} does not know")
         several = {str(parameter.name) for parameter in context.command.params if parameter.multiple}
-        listed = from_toml(path, str(context.info_name), known, several)
+        listed = {name: _as_typed(value, name in several) for name, value in values.items()}
         context.default_map = {**(context.default_map or {}), **listed}
     return path
-
-
-def from_toml(path: Path, command: str, known: Container[str], several: Container[str]) -> dict[str, Any]:
-    """A command's options from a TOML file, as the command line would have them.
-
-    Raises UsageError for one that is not ``known``; those in ``several`` can be given more than once.
-    """
-    from smoothctl.config import read_toml
-
-    values = read_toml(path, command)
-    for name in sorted(values):
-        if name not in known:
-            raise UsageError(f"--config: {path} sets {name!r}, which {command} does not know")
-    return {name: _as_typed(value, name in several) for name, value in values.items()}
 
 
 def _as_typed(value: Any, several: bool) -> Any:

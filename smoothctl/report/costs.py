@@ -15,6 +15,7 @@ from scipy.stats import t as student_t
 from smoothctl import console, cost
 from smoothctl.cost import Cost, Link
 from smoothctl.errors import SmoothctlError, UsageError
+from smoothctl.outputs import file_sha256
 from smoothctl.report import metrics, sources
 from smoothctl.report.layout import Cell, Table
 from smoothctl.report.reader import read_frame
@@ -83,7 +84,7 @@ def _read(run: RunDirectory) -> Run:
     own = settings["settings"]
     return Run(
         run.path, own["method"], own["arch"], own["dataset"], tuple(line["seconds"] for line in history),
-        cost.total(history), tuple(cost.teachers_of(run) or ()), _acr(run.path), cost.model_sha256(run),
+        cost.total(history), tuple(cost.teachers_of(run) or ()), _acr(run.path), file_sha256(run.model),
     )  # fmt: skip
 
 

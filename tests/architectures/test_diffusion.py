@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from smoothctl.checkpoint import load_model
 from smoothctl.cli import run
 from smoothctl.errors import UsageError
-from smoothctl.weights import file_sha256
+from smoothctl.outputs import file_sha256
 
 DDPM = torch.cumprod(1 - torch.linspace(1e-4, 0.02, 1000), dim=0)
 
