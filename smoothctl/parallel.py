@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -98,6 +100,9 @@ def join_group(device: torch.device) -> Group:
     if os.environ.get("WORLD_SIZE", "1") == "1":
         return Group()
     if not torch.distributed.is_initialized():
+        # DistributedDataParallel imports it, and what it imports keeps a group that is there already alive for good.
+        from torch import _dynamo  # noqa: F401
+
         try:
             torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
         except ValueError as error:
@@ -106,4 +111,16 @@ def join_group(device: torch.device) -> Group:
                 f"WORLD_SIZE is {os.environ['WORLD_SIZE']}, but the processes cannot find each other ({reason}); start "
                 "them by torchrun -m smoothctl, or unset WORLD_SIZE to train with one"
             ) from None
+        atexit.register(leave_group)
     return Group(torch.distributed.get_rank(), torch.distributed.get_world_size())
+
+
+def leave_group() -> None:
+    """End the group and its threads.
+
+    Gloo's threads drop the tensors that they have sent a moment after the sender goes on. Where Python is
+    ending by then, that aborts the process (pytorch/pytorch#179291), so that finished work looks failed.
+    """
+    gc.collect()
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -128,11 +129,31 @@ def test_two_processes_equal_one_with_the_same_batch(typed: Typed, workplace: Pa
     assert lines[0]["forward_passes"] == lines[1]["forward_passes"]
 
 
-def torchrun(line: str, cwd: Path) -> Finished:
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are listed by Linux")
+def test_no_thread_of_the_group_lives_when_python_ends(workplace: Path) -> None:
+    # One that does can abort a process whose work is done.
+    (workplace / "probe.py").write_text("""
+import atexit, sys
+from pathlib import Path
+from smoothctl.cli import main
+
+def say():
+    print("threads:", *(path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")))
+
+atexit.register(say)
+main(sys.argv[1:])
+""")
+    done = torchrun(f"train {QUICK} --out run", workplace, program=("probe.py",))
+    assert done.code == 0, done.err
+    assert done.out.count("threads:") == 2
+    assert "gloo" not in done.out
+
+
+def torchrun(line: str, cwd: Path, program: Sequence[str] = ("-m", "smoothctl")) -> Finished:
     """Run ``smoothctl`` in two processes, as torchrun does."""
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
     done = subprocess.run(
-        [*command, "-m", "smoothctl", *line.split()],
+        [*command, *program, *line.split()],
         cwd=cwd, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     return Finished(done.returncode, done.stdout, done.stderr)
