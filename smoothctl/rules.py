@@ -123,7 +123,10 @@ def group_sequential(n0: int, plan: Plan) -> Rule[Certificate]:
     """Select, then look again and again until every radius of the plan is proved or out of reach."""
     selection = yield Request(Stream.SELECT, n0)
     top = int(selection.argmax())
+    known = n0, n0 - int(selection[top])
     proved = 0
+    if is_futile(plan, proved, 0, 0, known):
+        return _without_estimate(top, selection, "not certified")
     for look, n in enumerate(plan.looks):
         votes = yield Request(Stream.ESTIMATE, n)
         failures = n - int(votes[top])
@@ -133,7 +136,7 @@ def group_sequential(n0: int, plan: Plan) -> Rule[Certificate]:
         if proved == len(plan.radii):
             verdict = "certified"
             break
-        if n < plan.looks[-1] and is_futile(failures, look, plan, proved):
+        if n < plan.looks[-1] and is_futile(plan, proved, n, failures, known):
             verdict = "not certified"
             break
     if proved == 0:

@@ -20,12 +20,15 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special, stats
+
+from smoothctl.pilot import PRIOR
 
 FIRST_LOOK = 100
 GROWTH = 1.3
 SPENDING_POWER = 0.25
-FUTILITY_ERRORS = 3.0
+# The probability of a proof that a further copy must buy: a higher price saves copies and loses proofs.
+PRICE = 1e-7
 # Probability mass that may be left out at the far end of a distribution; it is counted as spent.
 NEGLIGIBLE = 1e-18
 
@@ -114,16 +117,20 @@ def least_probability(radius: Callable[[float], float], target: float) -> float:
     return high
 
 
-def is_futile(failures: int, look: int, plan: Plan, proved: int) -> bool:
-    """Whether even a failure rate three standard errors below the observed one misses the next radius.
+def is_futile(plan: Plan, proved: int, n: int, failures: int, selection: tuple[int, int]) -> bool:
+    """Whether no later look promises a proof of the next radius that is worth the copies up to there.
 
-    Used after the look at ``plan.looks[look]``, when ``proved`` radii are proved. It decides only
-    when to give up, never what is proved.
+    ``n`` copies are counted so far, of which ``failures`` failed; ``selection`` are (copies, failures)
+    of the sample that chose the class. Given both, failures to come are beta-binomial; here their share
+    follows the beta distribution of the same mean and variance. This decides only when to give up, never
+    what is proved, so that it may use the selection's copies, a prior, and approximations.
     """
-    n = plan.looks[look]
-    rate = failures / n
-    optimistic = rate - FUTILITY_ERRORS * math.sqrt(rate * (1.0 - rate) / n)
-    return all(
-        failures + optimistic * (later - n) > bound
-        for later, bound in zip(plan.looks[look + 1 :], plan.bounds[proved][look + 1 :], strict=True)
-    )
+    looks, bounds = np.array(plan.looks), np.array(plan.bounds[proved])
+    later = (looks > n) & (bounds >= 0)
+    more = looks[later] - n
+    seen = n + selection[0] + sum(PRIOR)
+    rate = (failures + selection[1] + PRIOR[0]) / seen
+    weight = more / (1.0 + (more - 1) / (seen + 1)) - 1.0
+    few = np.clip((bounds[later] + 0.5 - failures) / more, 0.0, 1.0)
+    chance = special.betainc(weight * rate, weight * (1.0 - rate), few)
+    return bool((chance < PRICE * more).all())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -10,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from smoothctl.pilot import PRIOR
 from smoothctl.plugins import registry
-from smoothctl.sequential import Plan, boundary, is_futile, least_probability, look_schedule, plan_radii
+from smoothctl.sequential import PRICE, Plan, boundary, is_futile, least_probability, look_schedule, plan_radii
 
 GAUSSIAN = registry().find("noise", "gaussian").value
 ALPHA = 0.001
@@ -90,6 +93,29 @@ def test_looks_grow_and_end_at_the_limit() -> None:
 
 def test_futility_sees_the_hopeless_and_spares_the_hopeful() -> None:
     plan: Plan = plan_radii([0.5], lambda p: GAUSSIAN.radius(p, 0.5), ALPHA, 100_000)
-    assert is_futile(80, 0, plan, 0)
-    assert not is_futile(0, 0, plan, 0)
-    assert not is_futile(15, 0, plan, 0)  # p_A about .85 against a threshold of .841
+    assert is_futile(plan, 0, 100, 80, (100, 80))
+    assert is_futile(plan, 0, 0, 0, (100, 80))  # before any copy of its own
+    assert not is_futile(plan, 0, 0, 0, (1, 1))  # one copy says little
+    assert not is_futile(plan, 0, 100, 0, (100, 0))
+    assert not is_futile(plan, 0, 100, 15, (100, 15))  # p_A about .85 against a threshold of .841
+
+
+@pytest.mark.parametrize("z", [0.0, 1.0, 2.0, 3.0])
+@pytest.mark.parametrize("n", [0, 100, 400, 5900])
+def test_futility_gives_up_where_the_exact_predictive_distribution_would(z: float, n: int) -> None:
+    plan = plan_radii([z], lambda p: GAUSSIAN.radius(p, 1.0), ALPHA, 20_000)
+    expected = round(100 * stats.norm.sf(z))
+
+    def worthless(failures: int, of_selection: int) -> bool:
+        a, b = failures + of_selection + PRIOR[0], n + 100 - failures - of_selection + PRIOR[1]
+        for later, bound in zip(plan.looks, plan.bounds[0], strict=True):
+            if later > n and stats.betabinom.cdf(bound - failures, later - n, a, b) >= PRICE * (later - n):
+                return False
+        return True
+
+    def first(gives_up: Callable[[int, int], bool]) -> int:
+        """The fewest failures at which it gives up; of the selection if there are no other copies."""
+        return bisect_left(range(max(n, 100)), 1, key=lambda k: gives_up(k, expected) if n else gives_up(0, k))
+
+    approximate = first(lambda failures, chosen: is_futile(plan, 0, n, failures, (100, chosen)))
+    assert abs(approximate - first(worthless)) <= 1
