@@ -7,7 +7,11 @@ from enum import IntEnum
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+
+CHUNK = 2**15
+"""Numbers to work on at a time: few enough for a core's own cache."""
 
 
 class Stream(IntEnum):
@@ -29,9 +33,9 @@ class Draws:
 
     On a CPU the bits come from NumPy, whose seeding takes keys of any length (torch's CPU generator
     looks at 32 bits of a seed only), and normal variates from them by Box and Muller's formula, which
-    all cores compute at twice the speed of NumPy's own and to 6.66 standard deviations (torch's end
-    at 5.77). Elsewhere numbers come from the device's generator, so that the same key gives others
-    on a GPU than on a CPU.
+    one core computes faster than torch's or NumPy's own normal variates, and to 6.66 standard deviations
+    (torch's end at 5.77). Elsewhere numbers come from the device's generator, so that the same key gives
+    others on a GPU than on a CPU.
     """
 
     def __init__(self, seed: int, *key: int, device: torch.device | str = "cpu"):
@@ -46,19 +50,27 @@ class Draws:
     def normal(self, shape: tuple[int, ...]) -> Tensor:
         """Standard normal variates, float32."""
         if self.device.type == "cpu":
-            return self._box_muller(math.prod(shape)).view(shape)
+            return torch.from_numpy(self._box_muller(math.prod(shape))).view(shape)
         return torch.randn(shape, generator=self._torch, device=self.device)
 
-    def _box_muller(self, count: int) -> Tensor:
+    def _box_muller(self, count: int) -> NDArray[np.float32]:
         """Box and Muller 1958: sqrt(-2 ln u) cos(2 pi v) and the same with sin, from 32 bits for u and v each."""
         half = (count + 1) // 2
         bits = self._numpy.bit_generator.random_raw(half).view(np.uint32)
-        u, v = (torch.from_numpy(part.astype(np.float32)) for part in (bits[:half], bits[half:]))
-        radius = u.add_(1.0).mul_(2.0**-32).log_().mul_(-2.0).sqrt_()
-        angle = v.mul_(2.0 * math.pi * 2.0**-32)
-        normal = torch.empty(2 * half)
-        torch.mul(radius, angle.cos(), out=normal[:half])
-        torch.mul(radius, angle.sin_(), out=normal[half:])
+        normal = np.empty(2 * half, np.float32)
+        for start in range(0, half, CHUNK):
+            stop = min(half, start + CHUNK)
+            part, other = slice(start, stop), slice(half + start, half + stop)
+            radius = bits[part].astype(np.float32)
+            radius += np.float32(1.0)
+            radius *= np.float32(2.0**-32)
+            np.log(radius, out=radius)
+            radius *= np.float32(-2.0)
+            np.sqrt(radius, out=radius)
+            angle = bits[other].astype(np.float32)
+            angle *= np.float32(2.0 * math.pi * 2.0**-32)
+            np.multiply(radius, np.cos(angle), out=normal[part])
+            np.multiply(radius, np.sin(angle, out=angle), out=normal[other])
         return normal[:count]
 
     def uniform(self, shape: tuple[int, ...]) -> Tensor:

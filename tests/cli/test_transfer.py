@@ -82,8 +82,9 @@ def test_without_a_teacher_one_is_trained_first_and_both_are_accounted_for(typed
 
 
 def test_two_processes_train_teacher_and_student_and_print_one_document(typed: Typed, workplace: Path) -> None:
-    (workplace / "small.toml").write_text(TEACHER)
-    line = "transfer --teacher-from small.toml --student lenet --epochs 1 --check-images 0 --json"
+    # Small steps, since large ones magnify what rounding makes of another order of summation.
+    (workplace / "small.toml").write_text(TEACHER.replace("epochs = 2", "epochs = 2\nlr = 0.001"))
+    line = "transfer --teacher-from small.toml --student lenet --epochs 1 --lr 0.001 --check-images 0 --json"
     one = typed(f"{line} --out one")
     assert one.code == 0, one.err
     (workplace / "small").rename("alone")
@@ -93,7 +94,7 @@ def test_two_processes_train_teacher_and_student_and_print_one_document(typed: T
     for first, second in (("alone", "small"), ("one", "two")):
         ours, theirs = weights(workplace / first), weights(workplace / second)
         for key in ours:
-            torch.testing.assert_close(ours[key], theirs[key], rtol=1e-3, atol=1e-4)
+            torch.testing.assert_close(ours[key], theirs[key], rtol=1e-4, atol=1e-5)
 
 
 def test_the_cost_of_a_teacher_whose_run_is_gone_is_unknown_and_not_guessed(trained: Path, tmp_path: Path) -> None:
