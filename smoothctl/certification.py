@@ -51,7 +51,10 @@ def rule_maker(settings: CertifySettings, noise: Noise, sigma: float) -> RuleMak
         plan = plan_radii(settings.radii, lambda p: noise.radius(p, sigma), alpha, n)
         if plan.out_of_reach:
             named = ", ".join(f"{radius:g}" for radius in plan.out_of_reach)
-            told = f"n={n} copies can never prove the radius {named} at sigma={sigma:g} and alpha={alpha:g}"
+            told = (
+                f"n={n} copies can never prove the radius {named} at sigma={sigma:g} and alpha={alpha:g}; "
+                "leave it out, or give a larger n"
+            )
             if plan.out_of_reach == plan.radii:
                 raise UsageError(told)
             console.warn(told)
@@ -105,9 +108,9 @@ def run_tensors(
     sampler: Sampler[Any], images: Tensor, indices: Sequence[int] | None, rule: Callable[[int], Rule[Any]]
 ) -> list[Any]:
     """Decide images at hand; the outcomes are in their order."""
-    places = list(indices) if indices is not None else list(range(len(images)))
-    if len(set(places)) < len(places) or len(places) != len(images):
-        raise UsageError("indices must name each image, each with a number of its own")
+    places = [int(index) for index in indices] if indices is not None else list(range(len(images)))
+    if len(set(places)) < len(places) or len(places) != len(images) or min(places, default=0) < 0:
+        raise UsageError("indices must name each image, each with a number of its own from 0")
     decided = {item.index: item.outcome for item in sampler.run(zip(places, images.detach(), strict=True), rule)}
     return [decided[index] for index in places]
 
@@ -131,7 +134,13 @@ def tensor_sampler(
             f"images must be pixels in [0,1]; these go from {images.min():g} to {images.max():g}. "
             "Normalising belongs into the model, after the noise"
         )
+    if batch_size < 1:
+        raise UsageError(f"batch_size must be at least 1 (got {batch_size})")
     if device is None:
         first = next(iter(model.parameters()), None)
         device = first.device if first is not None else torch.device("cpu")
-    return Sampler(plain(model.to(device)), noise, sigma, seed, torch.device(device), batch_size)
+    try:
+        model = model.to(device)
+    except (RuntimeError, AssertionError) as error:
+        raise UsageError(f"device {device}: {str(error).splitlines()[0]}") from None
+    return Sampler(plain(model), noise, sigma, seed, torch.device(device), batch_size)

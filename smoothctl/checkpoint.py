@@ -130,7 +130,7 @@ def load_model(path: Path | str, device: torch.device | str = "cpu", given: Assu
     given = given or Assumptions()
     if _is_ours(content):
         info, state = _read_own(file, content)
-        _check_given(file, info, given)
+        info = _completed(file, info, given)
     else:
         info, state = _import(file, recognise(file, content, given), given)
     model = build_classifier(info.arch, len(info.class_names), info.input_shape, info.arch_options, info.mean, info.std)
@@ -160,14 +160,28 @@ def _read_own(file: Path, content: dict[str, Any]) -> tuple[ModelInfo, dict[str,
         raise SmoothctlError(f"{file} has a damaged description ({' '.join(str(error).split())[:200]})") from None
 
 
-def _check_given(file: Path, info: ModelInfo, given: Assumptions) -> None:
-    """What a file of ours says of itself holds; what runs code is run only if the user names it too."""
-    if is_own(info.arch) and given.arch != info.arch:
-        raise UsageError(f"{file} was made with code of its author's own; to run that code, say --arch {info.arch}")
-    if given.arch is not None and canonical_arch(given.arch) != info.arch:
+def _completed(file: Path, info: ModelInfo, given: Assumptions) -> ModelInfo:
+    """What a file of ours says of itself holds, and what it leaves open is taken from the user.
+
+    Code of the user's own is run only if the user names it, and may have moved since.
+    """
+    if is_own(info.arch):
+        if given.arch is None or not is_own(given.arch):
+            raise UsageError(
+                f"{file} was made with code of its author's own; to run that code, say --arch {info.arch} "
+                "(--teacher-arch of a teacher), or where it is now"
+            )
+        info = info.model_copy(update={"arch": given.arch})
+    elif given.arch is not None and canonical_arch(given.arch) != info.arch:
         raise UsageError(f"{file} says that its architecture is {info.arch}, not {given.arch}; leave --arch out")
+    if info.sigma is None:
+        info = info.model_copy(update={"sigma": given.sigma})
+    if given.state_key is not None or given.arch_options:
+        flag = "--state-key" if given.state_key is not None else "--arch-option"
+        raise UsageError(f"{file} is smoothctl's own and says everything of its weights; leave {flag} out")
     if given.normalize is not None:
         raise UsageError(f"{file} says how it normalises ({describe(info.mean, info.std)}); leave --normalize out")
+    return info
 
 
 def _import(file: Path, found: Recognised, given: Assumptions) -> tuple[ModelInfo, dict[str, Tensor]]:

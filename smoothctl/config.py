@@ -119,6 +119,8 @@ class CertifySettings(SmoothingSettings):
     def check(self) -> None:
         """Raise UsageError for settings that cannot go together, or an n that can never certify."""
         least = least_n_to_certify(self.alpha)
+        if self.radii == ():
+            raise UsageError("radii must not be empty")
         if self.limit < least:
             raise UsageError(f"--n {self.n} can never certify at alpha={self.alpha:g}; certify needs n>={least}")
         if self.radii and self.budget:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +26,13 @@ class Cost:
 
 @dataclass(frozen=True)
 class Link:
-    """One run of a lineage; ``cost`` is None where nobody recorded it."""
+    """One run of a lineage; ``generation`` is 0 without a teacher; ``cost`` is None where nobody recorded it."""
 
     arch: str
     method: str
     sha256: str
     cost: Cost | None = None
+    generation: int = 0
 
     def as_plain(self) -> dict[str, Any]:
         """As plain data for a file."""
@@ -65,9 +66,14 @@ def lineage_of(model: Path, named: Sequence[Link]) -> list[Link]:
     if model.name != MODEL_FILE or not run.exists:
         return list(named)
     last = named[-1]
-    own = Link(last.arch, last.method, last.sha256, total(run.read_history()))
-    older = teachers_of(run)
-    return [*(named[:-1] if older is None else older), own]
+    recorded = teachers_of(run)
+    older = list(named[:-1]) if recorded is None else recorded
+    return [*older, replace(last, cost=total(run.read_history()), generation=generation_after(older))]
+
+
+def generation_after(teachers: Iterable[Link]) -> int:
+    """The generation of a run that these led to."""
+    return 1 + max((link.generation for link in teachers), default=-1)
 
 
 def union(lineages: Iterable[Sequence[Link]]) -> list[Link]:

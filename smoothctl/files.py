@@ -19,9 +19,12 @@ from smoothctl.config import PredictSettings
 from smoothctl.data import to_pixels
 from smoothctl.errors import UsageError
 from smoothctl.foreign import Assumptions
-from smoothctl.inference import automatic_batch_size
-from smoothctl.jobs import warn_mismatch
-from smoothctl.prediction import predict
+from smoothctl.inference import automatic_batch_size, make_ready
+from smoothctl.jobs import warn_mismatch, warn_other_function
+from smoothctl.plugins import registry
+from smoothctl.prediction import Prediction, majority
+from smoothctl.records import read_sidecar
+from smoothctl.sampling import Sampler
 from smoothctl.transforms import Fit
 
 
@@ -54,25 +57,33 @@ def predict_files(
     batch_size: int | None,
     given: Assumptions | None = None,
     denoiser: Path | None = None,
+    certified: Path | None = None,
 ) -> list[FilePrediction]:
     """Predict each file; its noise belongs to its pixels, so that neither name nor order matters.
 
-    Raises UsageError for a file that is not an image.
+    ``certified`` is the model's certification log: by itself, the backend is the one used there. Raises UsageError
+    for a file that is not an image.
     """
     model = denoised(load_model(model_path, device, given), denoiser, settings.sigma)
     info = model.info
     sigma = require_sigma(settings.sigma, model)
     noise = settings.noise or info.noise
     warn_mismatch(model, sigma, noise)
-    images = torch.stack([read_image(path, info.input_shape) for path in paths])
+    images = [read_image(path, info.input_shape) for path in paths]
+    size = batch_size or automatic_batch_size(info.input_shape, device)
+    backend = settings.backend
+    if backend == "auto" and (certified is None or _backend_of(certified) != "onnxruntime"):
+        backend = "eager"
+    classifier = make_ready(model.classifier, info.input_shape, device, size, settings.precision, backend)
+    if certified is not None:
+        warn_other_function(classifier, certified)
+    sampler: Sampler[Prediction] = Sampler(
+        classifier, registry().find("noise", noise).value, sigma, settings.seed, device, size
+    )
     outcomes = [
-        predict(
-            model.classifier, x[None], sigma=sigma, n=settings.n, alpha=settings.alpha, noise=noise,
-            seed=settings.seed, batch_size=batch_size or automatic_batch_size(info.input_shape, device),
-            device=device, indices=[pixel_key(x)],
-        )[0]
+        next(sampler.run([(pixel_key(x), x)], lambda index: majority(settings.n, settings.alpha))).outcome
         for x in images
-    ]  # fmt: skip
+    ]
     return [
         FilePrediction(
             path,
@@ -84,6 +95,11 @@ def predict_files(
         )
         for path, outcome in zip(paths, outcomes, strict=True)
     ]
+
+
+def _backend_of(certified: Path) -> str | None:
+    backend: str | None = read_sidecar(certified).get("settings", {}).get("backend")
+    return backend
 
 
 def read_image(path: Path, shape: tuple[int, int, int]) -> Tensor:

@@ -21,7 +21,7 @@ from smoothctl.api import Dataset, Imported
 from smoothctl.data import describe_dataset
 from smoothctl.errors import SmoothctlError, UsageError
 from smoothctl.models import build_classifier, canonical_arch, find_architecture, sketch_network
-from smoothctl.normalization import Constants, describe, of_dataset, read_normalize
+from smoothctl.normalization import Constants, describe, of_dataset, read_normalize, what_is_wrong
 from smoothctl.plugins import Source, registry
 from smoothctl.weights import misfits, read_content
 
@@ -79,8 +79,9 @@ def recognise(file: Path, content: Any, given: Assumptions) -> Recognised:
     if not names:
         raise UsageError(f"the class names of {dataset.name} come from its files: give --dataset and --data")
     if classes != len(names):
-        raise UsageError(f"{file} has {classes} classes, dataset {dataset.name} has {len(names)}; give --dataset")
-    (mean, std), because = _input_layer(weights, dataset, given.normalize, shape[0])
+        advice = "" if given.dataset else "; give --dataset"
+        raise UsageError(f"{file} has {classes} classes, dataset {dataset.name} has {len(names)}{advice}")
+    (mean, std), because = _input_layer(file, weights, dataset, given.normalize, shape[0])
     sigma = given.sigma if given.sigma is not None else imported.sigma
     console.note(
         f"{file} is not smoothctl's own; its weights ({imported.where}) are taken as {arch} ({why}), classes of "
@@ -239,12 +240,16 @@ def _count_classes(state: Mapping[str, Tensor]) -> int:
     return rows[-1] if rows else 0
 
 
-def _input_layer(weights: Weights, dataset: Dataset, normalize: str | None, channels: int) -> tuple[Constants, str]:
+def _input_layer(
+    file: Path, weights: Weights, dataset: Dataset, normalize: str | None, channels: int
+) -> tuple[Constants, str]:
     """The constants of the layer in front of the network, and by which rule."""
     if normalize is not None:
         return read_normalize(normalize, dataset, channels), "given by --normalize"
     if weights.constants is not None and len(weights.constants[0]) in (1, channels):
         mean, std = weights.constants
+        if (wrong := what_is_wrong(mean, std)) is not None:
+            raise UsageError(f"{file} keeps an input layer that cannot be: {wrong}; give --normalize")
         return (mean * (channels // len(mean)), std * (channels // len(std))), "kept in the file"
     if weights.wrapped:
         return of_dataset(dataset, channels), f"the network stands behind a first layer: that of {dataset.name}"

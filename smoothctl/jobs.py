@@ -25,6 +25,7 @@ from smoothctl.inference import Classifier, automatic_batch_size, make_ready
 from smoothctl.models import find_architecture
 from smoothctl.plugins import Registered, provenance, registry
 from smoothctl.prediction import majority
+from smoothctl.records import read_sidecar
 from smoothctl.runtime import versions
 from smoothctl.sampling import Rule, Sampler
 from smoothctl.transforms import transform_of
@@ -186,6 +187,15 @@ def _rule_by_index(
     if settings.skip_misclassified:
         return lambda index: make(int(images[index][1]))
     return lambda index: make(NO_LABEL)
+
+
+def warn_other_function(classifier: Classifier, certified: Path) -> None:
+    """Warn if a log certified the model in another precision or backend: strictly, that is another function."""
+    there = read_sidecar(certified).get("settings", {})
+    for key in ("precision", "backend"):
+        here = getattr(classifier, key)
+        if there.get(key, here) != here:
+            console.warn(f"{certified} was certified with {key} {there[key]}, this predicts with {here}")
 
 
 def warn_mismatch(model: Model, sigma: float, noise: str) -> None:

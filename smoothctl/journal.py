@@ -176,11 +176,13 @@ def merge_shares(path: Path, given: Mapping[str, Any], overwrite: bool = False) 
         raise UsageError(
             f"shares of {' and of '.join(sorted(counts))} lie beside each other; remove those that are not meant"
         )
-    about = [_read_sidecar(part) or {} for part in parts]
-    first = about[0].get("settings", {})
-    outputs.require_same({key: first.get(key) for key in given}, given, parts[0], "--out")
-    for part, other in zip(parts, about, strict=True):
-        outputs.require_same(first, other.get("settings", {}), part, "--out")
+    about = [_sidecar_of_share(part) for part in parts]
+    first = about[0]["settings"]
+    for part, wanted, there in [(parts[0], given, {key: first.get(key) for key in given})] + [
+        (part, first, other["settings"]) for part, other in zip(parts, about, strict=True)
+    ]:
+        if different := outputs.differences(there, wanted):
+            raise UsageError(f"{part} was made with other settings: {'; '.join(different)}; nothing is merged")
     header, lines = _joined_rows(parts)
     described = {key: value for key, value in about[0]["about"].items() if key not in ("shard", "whole")}
     whole = about[0]["about"].get("whole", len(lines))
@@ -196,12 +198,23 @@ def merge_shares(path: Path, given: Mapping[str, Any], overwrite: bool = False) 
     return read_log(path)
 
 
+def _sidecar_of_share(part: Path) -> dict[str, Any]:
+    there = _read_sidecar(part)
+    if there is None:
+        raise UsageError(f"{part} has no {settings_path(part).name}, so it is not known how it was made")
+    return there
+
+
 def _joined_rows(parts: Sequence[Path]) -> tuple[str, dict[int, str]]:
     """The header and the rows of several logs, by index; rows may differ in their time only."""
     lines: dict[int, str] = {}
     header = ""
     for part in parts:
-        (header, *rows), _ = complete_lines(part.read_text(encoding="utf-8"))
+        read_log(part, allow_empty=True)  # or say what is wrong with it
+        (own, *rows), _ = complete_lines(part.read_text(encoding="utf-8"))
+        header = header or own
+        if own != header:
+            raise UsageError(f"{part} has other columns than the shares before it")
         clock = header.split("\t").index("time")
         for row in rows:
             cells, there = row.split("\t"), lines.setdefault(_index(row), row).split("\t")

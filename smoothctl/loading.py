@@ -102,7 +102,7 @@ class _Items(torch.utils.data.Dataset):  # type: ignore[type-arg]
         try:
             image, label = self.images[index]
         except READ_ERRORS as error:
-            raise SmoothctlError(f"image {index} cannot be trained on ({error}); mend it or take it away") from None
+            raise SmoothctlError(f"image {index} cannot be read ({error}); mend it or take it away") from None
         if self.classes is not None and not 0 <= int(label) < self.classes:
             raise SmoothctlError(_wrong_label(index, int(label), self.classes))
         x = to_pixels(image, f"image {index}")

@@ -113,6 +113,8 @@ def find_architecture(arch: str) -> Registered:
     """
     if ownmodule.is_own(arch):
         return ownmodule.load(arch)
+    if arch.endswith(".py"):
+        raise UsageError(f"--arch {arch}: say which of its functions builds the network, as in --arch {arch}:build")
     return registry().find("architecture", arch)
 
 

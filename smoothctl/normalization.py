@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from smoothctl.api import Dataset
 from smoothctl.errors import UsageError
 from smoothctl.plugins import registry
@@ -21,14 +23,28 @@ def read_normalize(text: str, dataset: Dataset, channels: int) -> Constants:
         return of_dataset(dataset, channels)[0], (1.0,) * channels
     numbers = _read_numbers(text)
     if numbers is None:
-        return of_dataset(registry().find("dataset", text).value, channels)
+        try:
+            dataset = registry().find("dataset", text).value
+        except UsageError as error:
+            reason = str(error).split(" Available")[0]
+            raise UsageError(f"--normalize takes none, center, a dataset's name, or mean,std: {reason}") from None
+        return of_dataset(dataset, channels)
     if len(numbers) not in (2, 2 * channels):
         raise UsageError(f"--normalize {text}: give 2 numbers (mean,std), or {2 * channels} for {channels} channels")
     half = len(numbers) // 2
     mean, std = numbers[:half] * (channels // half), numbers[half:] * (channels // half)
-    if any(value <= 0 for value in std):
-        raise UsageError(f"--normalize {text}: standard deviations must be above 0")
+    if (wrong := what_is_wrong(mean, std)) is not None:
+        raise UsageError(f"--normalize {text}: {wrong}")
     return mean, std
+
+
+def what_is_wrong(mean: tuple[float, ...], std: tuple[float, ...]) -> str | None:
+    """Why no layer can have these constants; None if one can."""
+    if len(mean) != len(std):
+        return f"there are {len(mean)} means and {len(std)} standard deviations"
+    if not all(map(math.isfinite, (*mean, *std))):
+        return "mean and standard deviation must be finite"
+    return "standard deviations must be above 0" if min(std) <= 0 else None
 
 
 def of_dataset(dataset: Dataset, channels: int) -> Constants:

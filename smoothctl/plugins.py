@@ -95,7 +95,8 @@ class Registry:
     def find(self, kind: str, name: str) -> Registered:
         """Look up a name, an alias, or a member of a family such as ``timm/resnet18``.
 
-        Raises UsageError with the closest names if there is none.
+        Capitals, hyphens and underscores do not matter where that leaves one. Raises UsageError with the closest
+        names if there is none.
         """
         known = self.by_name[kind]
         family, slash, member = name.partition("/")
@@ -103,12 +104,17 @@ class Registry:
             return known[family + "/"]
         if name in known and not slash:
             return known[name]
+        alike = {entry.name: entry for key, entry in known.items() if _folded(key) == _folded(name)}
+        if len(alike) == 1 and not slash:
+            return next(iter(alike.values()))
         raise UsageError(self._unknown(kind, name))
 
     def _unknown(self, kind: str, name: str) -> str:
         close = difflib.get_close_matches(name, self.by_name[kind], n=3, cutoff=0.5)
         parts = [f"unknown {kind} {name!r}."]
-        if close:
+        if name in self.by_name[kind]:
+            parts.append(f"It is a family: write {name}NAME.")
+        elif close:
             parts.append(f"Did you mean {' or '.join(close)}?")
         parts.append(f"Available: {', '.join(entry.name for entry in self.all(kind))}.")
         parts += [f"({failure})" for failure in self.failures]
@@ -240,3 +246,7 @@ def _describe(error: BaseException) -> str:
 def provenance(entries: Iterable[Registered]) -> dict[str, dict[str, str]]:
     """What a written file records of the plugins that made it, by kind."""
     return {entry.kind: entry.provenance() for entry in entries}
+
+
+def _folded(name: str) -> str:
+    return name.lower().replace("-", "").replace("_", "")

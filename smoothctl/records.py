@@ -32,8 +32,8 @@ LARGEST_IDX = 10**9
 
 @dataclass(frozen=True)
 class Row:
-    """One image of a log. ``radius`` is None in prediction logs; ``votes`` may be empty; ``status``
-    is ``ok``, or says why the image failed."""
+    """One image of a log. ``radius`` and ``p_lower`` are None in prediction logs; ``votes`` (of the estimation
+    sample) and ``selection`` may be empty; ``status`` is ``ok``, or says why the image failed."""
 
     idx: int
     label: int
@@ -44,6 +44,8 @@ class Row:
     top: int | None = None
     n: int | None = None
     votes: Mapping[int, int] = field(default_factory=dict)
+    selection: Mapping[int, int] = field(default_factory=dict)
+    p_lower: float | None = None
     verdict: str = ""
     image: str = ""
     status: str = "ok"
@@ -151,6 +153,8 @@ def _parse(path: Path, number: int, header: Sequence[str], line: str) -> Row:
             top=int(cells["top"]) if cells.get("top") else None,
             n=int(cells["n"]) if cells.get("n") else None,
             votes=parse_votes(cells.get("votes", "")),
+            selection=parse_votes(cells.get("selection", "")),
+            p_lower=float(cells["p_lower"]) if cells.get("p_lower") else None,
             verdict=cells.get("verdict", ""),
             image=cells.get("image", ""),
             status=cells.get("status", "ok"),

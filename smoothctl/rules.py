@@ -26,7 +26,8 @@ class Certificate:
 
     top: the class selected; predict: the class certified, or ABSTAIN; p_lower: proved lower bound
     on p_A; radius: in the noise's norm, in units of pixels in [0,1], 0 when abstaining; n: copies
-    used for estimation; votes, selection: counts per class of both samples; verdict: ``certified``,
+    used for estimation; votes, selection: counts per class of that sample, and of the copies that chose
+    the class and n; verdict: ``certified``,
     ``abstained``, ``not certified`` (given up early), ``undecided`` (at the limit of n) or
     ``misclassified`` (skipped, since the selected class is not the label).
     """
@@ -110,8 +111,9 @@ def two_stage(n0: int, n: int, bound: Bound, price: float, noise: Noise, alpha: 
     top = int(selection.argmax())
     failures, pilot = n0 - int(selection[top]), n0
     if failures <= NEARLY_UNANIMOUS:
-        more = yield Request(Stream.PILOT, PILOT_EXTENSION)
-        failures, pilot = failures + PILOT_EXTENSION - int(more[top]), pilot + PILOT_EXTENSION
+        selection = selection + (yield Request(Stream.PILOT, PILOT_EXTENSION))
+        pilot = n0 + PILOT_EXTENSION
+        failures = pilot - int(selection[top])
     chosen = choose_n(failures, pilot, price, noise, alpha, n)
     if chosen == 0:
         return _without_estimate(top, selection, "abstained")

@@ -29,6 +29,8 @@ GROWTH = 1.3
 SPENDING_POWER = 0.25
 # The probability of a proof that a further copy must buy: a higher price saves copies and loses proofs.
 PRICE = 1e-7
+# What even millions of copies need not promise more than.
+HIGHEST_PRICE = 0.1
 # Probability mass that may be left out at the far end of a distribution; it is counted as spent.
 NEGLIGIBLE = 1e-18
 
@@ -133,4 +135,4 @@ def is_futile(plan: Plan, proved: int, n: int, failures: int, selection: tuple[i
     weight = more / (1.0 + (more - 1) / (seen + 1)) - 1.0
     few = np.clip((bounds[later] + 0.5 - failures) / more, 0.0, 1.0)
     chance = special.betainc(weight * rate, weight * (1.0 - rate), few)
-    return bool((chance < PRICE * more).all())
+    return bool((chance < np.minimum(PRICE * more, HIGHEST_PRICE)).all())

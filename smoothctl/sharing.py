@@ -20,7 +20,9 @@ from smoothctl import console
 from smoothctl.errors import SmoothctlError, UsageError
 
 POLL_SECONDS = 0.2
-SLURM_INDEX, SLURM_FIRST, SLURM_COUNT = "SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_COUNT"
+SLURM_INDEX, SLURM_FIRST, SLURM_STEP, SLURM_COUNT = (
+    f"SLURM_ARRAY_TASK_{name}" for name in ("ID", "MIN", "STEP", "COUNT")
+)
 
 
 @dataclass(frozen=True)
@@ -42,10 +44,13 @@ def read_shard(text: str, environment: Mapping[str, str] = os.environ) -> Shard:
     """Read ``2/5``, or ``slurm`` for the variables of a Slurm array; raises UsageError for anything else."""
     if text == "slurm":
         try:
-            first = int(environment.get(SLURM_FIRST, "0"))
-            shard = Shard(int(environment[SLURM_INDEX]) - first + 1, int(environment[SLURM_COUNT]))
+            first, step = int(environment.get(SLURM_FIRST, "0")), int(environment.get(SLURM_STEP, "1"))
+            place = (int(environment[SLURM_INDEX]) - first) // max(1, step)
+            shard = Shard(place + 1, int(environment[SLURM_COUNT]))
         except (KeyError, ValueError):
             raise UsageError(f"--shard slurm needs {SLURM_INDEX} and {SLURM_COUNT}, as in a Slurm array job") from None
+        if shard.count == 1:
+            console.warn("this Slurm array has a single task, which does all images; --shard I/K does a single share")
     elif match := re.fullmatch(r"(\d+)/(\d+)", text):
         shard = Shard(int(match[1]), int(match[2]))
     else:
@@ -126,6 +131,11 @@ def _is_zombie(process: int) -> bool:
             return handle.read().rsplit(")", 1)[1].split()[0] == "Z"
     except OSError:
         return False
+
+
+def leads() -> bool:
+    """Whether this is the first of torchrun's processes, or alone."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 def join_workers() -> Workers | None:

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from smoothctl.api import Noise
 from smoothctl.certification import certify
 from smoothctl.draws import Draws, Stream
+from smoothctl.errors import UsageError
 from smoothctl.plugins import registry
 from smoothctl.prediction import Prediction, predict
 from smoothctl.rules import Certificate
@@ -24,6 +25,8 @@ class SmoothedClassifier(nn.Module):
 
     def __init__(self, base: nn.Module, sigma: float, noise: str = "gaussian", samples: int = 16, seed: int = 0):
         super().__init__()
+        if not sigma > 0 or samples < 1:
+            raise UsageError(f"sigma must be above 0 and samples at least 1 (got {sigma} and {samples})")
         self.base, self.sigma, self.samples, self.seed = base, sigma, samples, seed
         self.noise_name = noise
         self._noise: Noise = registry().find("noise", noise).value

@@ -33,7 +33,11 @@ def read_content(file: Path) -> Any:
     except pickle.UnpicklingError as error:
         raise SmoothctlError(f"{file} {_refusal(str(error))}") from None
     except (RuntimeError, EOFError, OSError, KeyError, ValueError, TypeError, AttributeError) as error:
-        raise SmoothctlError(f"{file} is not a model file ({' '.join(str(error).split())[:120]})") from None
+        if not file.stat().st_size:
+            raise SmoothctlError(f"{file} is empty") from None
+        raise SmoothctlError(
+            f"{file} is not a model file ({type(error).__name__}: {' '.join(str(error).split())[:120]})"
+        ) from None
 
 
 def _refusal(message: str) -> str:

@@ -167,7 +167,9 @@ def test_the_input_layer_can_be_said(
     assert model.info.std == pytest.approx(std)
 
 
-@pytest.mark.parametrize(("normalize", "words"), [("cifar11", "cifar10"), ("1,2,3", "2 numbers"), ("0,0", "above 0")])
+@pytest.mark.parametrize(
+    ("normalize", "words"), [("cifar11", "cifar10"), ("1,2,3", "2 numbers"), ("0,0", "above 0"), ("nan,1", "finite")]
+)
 def test_nonsense_input_layers_are_refused(normalize: str, words: str, weights: Saved, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=words):
         load_model(store(tmp_path / "a.pt", weights), given=Assumptions(normalize=normalize))

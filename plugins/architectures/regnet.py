@@ -33,6 +33,7 @@ SMALL = {
     "regnetx_400mf": Layout((1, 2, 7, 12), (32, 64, 160, 384), (1, 1, 2, 2), 16),
     "regnety_400mf": Layout((1, 2, 7, 12), (32, 64, 160, 384), (1, 1, 2, 2), 16, squeeze=0.25),
 }
+ALIASES = {"regnetx_200mf": ("regnetx", "200mf"), "regnetx_400mf": ("400mf",)}
 X_4GF = Layout((2, 5, 14, 2), (80, 240, 560, 1360), (2, 2, 2, 2), 40, 0.0, (32, 2), "downsample", "fc")
 
 
@@ -109,7 +110,7 @@ def register_architectures() -> list[Architecture]:
             name,
             partial(build, layout),
             summary=f"RegNet{name[6].upper()}-{name[8:].upper()} for small images (CRT paper's family)",
-            aliases=("regnetx",) if name == "regnetx_200mf" else (),
+            aliases=ALIASES.get(name, ()),
             dataset="cifar10",
         )
         for name, layout in SMALL.items()

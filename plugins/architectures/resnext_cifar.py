@@ -59,7 +59,7 @@ def register_architectures() -> list[Architecture]:
             f"resnext29_{kind}",
             partial(build, *groups),
             summary=f"ResNeXt-29 {kind} for small images (CRT paper's family)",
-            aliases=("resnext29",) if kind == "2x64d" else (),
+            aliases=(kind, *(("resnext29",) if kind == "2x64d" else ())),
             dataset="cifar10",
         )
         for kind, groups in GROUPS.items()

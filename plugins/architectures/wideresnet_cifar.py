@@ -69,7 +69,7 @@ def register_architectures() -> list[Architecture]:
             f"wideresnet{depth}_{factor}",
             partial(build, depth, factor),
             summary=f"Wide ResNet-{depth}-{factor} for small images",
-            aliases=(f"wrn{depth}_{factor}", f"wrn-{depth}-{factor}", *(("wideresnet",) if depth == 28 else ())),
+            aliases=(f"wrn_{depth}_{factor}", f"{depth}-{factor}", *(("wideresnet", "wrn") if depth == 28 else ())),
             dataset="cifar10",
         )
         for depth, factor in SIZES

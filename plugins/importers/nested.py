@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from smoothctl import Imported, Importer, SmoothctlError, hookimpl
+from smoothctl import Imported, Importer, UsageError, hookimpl
 
 
 def read(content: Any) -> Imported | None:
@@ -25,7 +25,7 @@ def read(content: Any) -> Imported | None:
     if not found:
         return None
     if len(found) > 1:
-        raise SmoothctlError(f"found weights under the keys {', '.join(map(str, found))}; choose with --state-key KEY")
+        raise UsageError(f"found weights under the keys {', '.join(map(str, found))}; choose with --state-key KEY")
     arguments = content.get("args", None)
     arch = content.get("arch", getattr(arguments, "arch", None))
     epochs = content.get("epoch")

@@ -47,7 +47,8 @@ def command(
         bool,
         options.option(
             "--skip-misclassified",
-            help="For evaluation: stop after selection if the class is not the label, which no measure can notice.",
+            help="For evaluation: stop after selection if the class is not the label, which certified accuracy and ACR "
+            "cannot notice.",
         ),
     ] = False,
     shard: Annotated[
@@ -76,6 +77,7 @@ def command(
     certify ...` shares the images out.
     """
     from smoothctl.config import CertifySettings, validated
+    from smoothctl.errors import UsageError
     from smoothctl.journal import merge_shares, share_path
     from smoothctl.records import require_complete
     from smoothctl.report.sources import default_log
@@ -91,6 +93,8 @@ def command(
     chosen = evaluation.choose_model(model)
     path = values["out"] or default_log(chosen, NAME)
     if merge:
+        if shard is not None:
+            raise UsageError("--merge joins all shares; leave out --shard")
         given = {name for name in named if options.was_given(context, name) and name != "backend"}
         merged = merge_shares(path, settings.model_dump(mode="json", include=given), values["overwrite"])
         show_log(merged, values["json"])

@@ -61,6 +61,8 @@ def command(
         raise UsageError("give both the files: smoothctl convert OLD NEW")
     if new.suffix not in (".pt", ".safetensors"):
         raise UsageError(f"NEW is the last file and ends in .pt or .safetensors, not {new.name}")
+    if new.resolve() in [path.resolve() for path in old]:
+        raise UsageError(f"{new} is the file to be converted; choose another for what is written")
     if new.exists() and not overwrite:
         raise UsageError(f"{new} is there already; choose another file, or --overwrite")
     if sigma is not None and not 0 <= sigma < float("inf"):
@@ -90,6 +92,10 @@ def _load(path: Path, values: dict[str, Any]) -> Model:
         split = default_split(given.dataset)
         given = replace(given, dataset=open_dataset(given.dataset, split, values["data"])[0])
     model = load_model(path, given=given)
+    if given.sigma not in (None, model.info.sigma) and values["denoiser"] is None:
+        raise UsageError(f"{path} says that it was trained for sigma {model.info.sigma:g}; leave --sigma out")
+    if given.dataset is not None and model.info.dataset != given.dataset.name:
+        raise UsageError(f"{path} says that it is for {model.info.dataset}; leave --dataset out")
     if model.info.sigma is None:
         raise UsageError(f"{path} does not say for which sigma it was trained; give --sigma (0: without noise)")
     return model
@@ -108,9 +114,12 @@ def show(new: Path, model: Model, as_json: bool) -> None:
         document = {"model": str(new), "info": model.info.model_dump(mode="json")}
         console.result(json_format.dumps(document, indent=2))
         return
+    from smoothctl.cli.outcomes import own_code
+
     info = model.info
     sigma = "an unknown sigma" if info.sigma is None else f"sigma {info.sigma:g}"
+    asked = "" if info.sigma else " --sigma SIGMA"
     console.result(
         f"{new}: {info.arch} for {len(info.class_names)} classes of {info.dataset}, {sigma}\n"
-        f"next: smoothctl certify {new}"
+        f"next: smoothctl certify {new}{own_code(info.arch)}{asked}"
     )

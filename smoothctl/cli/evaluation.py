@@ -82,11 +82,13 @@ def work_on(job: Job, model: Path, path: Path, values: dict[str, Any], shard: Sh
     """Say the plan, then do it, or only say what it would cost; show the log in the end."""
     from smoothctl.records import require_complete
     from smoothctl.report.summary import show_log
+    from smoothctl.sharing import leads
     from smoothctl.work import run
 
     what = f"share {shard} of " if shard else ""
     backend = f"{job.classifier.backend}, {job.classifier.precision}"
-    console.note(f"{model} at sigma {job.sigma:g} on {job.device} ({backend}): {what}{job.plan()}; into {path}")
+    if leads():
+        console.note(f"{model} at sigma {job.sigma:g} on {job.device} ({backend}): {what}{job.plan()}; into {path}")
     if values["dry_run"]:
         show_plan(job, path, values["json"])
         return

@@ -79,6 +79,13 @@ def _passes(estimate: Estimate) -> str:
     return f"{counts['forward']} forward and {counts['backward']} backward passes for each image of an epoch{teacher}"
 
 
+def own_code(arch: str) -> str:
+    """The option by which a command may run a user's own code, where a model needs that."""
+    from smoothctl.ownmodule import is_own
+
+    return f" --arch {arch}" if is_own(arch) else ""
+
+
 def finished(out: Path, settings: TrainSettings, history: list[dict[str, Any]], lineage: Sequence[Link]) -> Outcome:
     """A run that is done: its accuracy, its cost, and that of its lineage."""
     from smoothctl import cost
@@ -91,7 +98,7 @@ def finished(out: Path, settings: TrainSettings, history: list[dict[str, Any]], 
     text = (
         f"{out}: {settings.arch} on {settings.dataset}, sigma {settings.sigma:g}, {settings.epochs} epochs, "
         f"accuracy under noise on held-out images {100 * last['heldout_accuracy']:.1f} %; {spent}\n"
-        f"next: smoothctl certify {out}"
+        f"next: smoothctl certify {out}{own_code(settings.arch)}"
     )
     document = {
         "run": str(out), "settings": settings.model_dump(mode="json"), "epochs": history,

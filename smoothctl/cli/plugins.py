@@ -66,8 +66,8 @@ def _explain(name: str, as_json: bool) -> None:
 
 
 def _hint(unknown: list[str]) -> str:
-    hints = [text.split("Did you mean ")[1] for text in unknown if "Did you mean " in text]
-    return f". Did you mean {' '.join(hints)}" if hints else ""
+    hints = [text.split("Did you mean ")[1].split("?")[0] for text in unknown if "Did you mean " in text]
+    return f". Did you mean {' or '.join(hints)}?" if hints else ""
 
 
 def _lines(entry: Registered) -> list[str]:

@@ -13,7 +13,6 @@ from smoothctl.cli import evaluation, options
 
 if TYPE_CHECKING:
     from smoothctl.files import FilePrediction
-    from smoothctl.jobs import Job
 
 NAME = "predict"
 EXAMPLES = (
@@ -38,38 +37,28 @@ def command(
     brought to the model's channels; noise comes after that.
     """
     from smoothctl.config import PredictSettings, validated
+    from smoothctl.jobs import warn_other_function
+    from smoothctl.report.sources import default_log
 
     settings = validated(PredictSettings, options.given({**values, "n": n}, evaluation.SETTINGS))
     settings.check()
     evaluation.check_batch_size(values["batch_size"])
     chosen = evaluation.choose_model(model)
-    from smoothctl.report.sources import default_log
-
+    certified = default_log(chosen, "certify")
     if images:
         from smoothctl.files import predict_files
         from smoothctl.runtime import choose_device
 
         given = options.assumptions(values, values["dataset"])
         device = choose_device(values["device"])
-        found = predict_files(chosen, images, settings, device, values["batch_size"], given, values["denoiser"])
+        found = predict_files(
+            chosen, images, settings, device, values["batch_size"], given, values["denoiser"], certified
+        )
         show_files(found, values["json"])
         return
     job = evaluation.prepare(chosen, settings, values)
-    warn_other_function(job, default_log(chosen, "certify"))
+    warn_other_function(job.classifier, certified)
     evaluation.work_on(job, chosen, values["out"] or default_log(chosen, NAME), values)
-
-
-def warn_other_function(job: Job, certified: Path) -> None:
-    """Warn if the model was certified in another precision or backend: strictly, that is another function."""
-    from smoothctl.outputs import read_json
-    from smoothctl.records import settings_path
-
-    sidecar = settings_path(certified)
-    there = read_json(sidecar)["settings"] if sidecar.exists() else {}
-    for key in ("precision", "backend"):
-        here = getattr(job.classifier, key)
-        if there.get(key, here) != here:
-            console.warn(f"{certified} was certified with {key} {there[key]}, this predicts with {here}")
 
 
 def show_files(predictions: list[FilePrediction], as_json: bool) -> None:

@@ -151,6 +151,11 @@ def command(
     if baseline is not None and not cost:
         raise UsageError("--baseline belongs to --cost")
     if cost:
+        given = {"--radii": radii, "--show": show, "--intervals": intervals, "--what-if": what_if, "--out": out,
+                 "--against": against, "--plot": plot, "--require": require, "--common-idx": common_idx,
+                 "--strict": strict}  # fmt: skip
+        if other := [name for name, value in given.items() if value]:
+            raise UsageError(f"--cost is a report of its own; leave out {', '.join(other)}")
         _show_cost(paths or [Path("runs")], baseline, Format.json if json else format)
         return
     if not 0 < rho < 1:

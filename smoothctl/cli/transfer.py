@@ -160,7 +160,10 @@ def _lineage(model: Model) -> list[Link]:
     from smoothctl import cost
     from smoothctl.checkpoint import lineage
 
-    return cost.lineage_of(model.path, [cost.Link(each.arch, each.method, each.sha256) for each in lineage(model)])
+    named = [
+        cost.Link(each.arch, each.method, each.sha256, generation=place) for place, each in enumerate(lineage(model))
+    ]
+    return cost.lineage_of(model.path, named)
 
 
 def _teach(

@@ -9,7 +9,7 @@ from typing import Any
 
 from smoothctl.errors import UsageError
 from smoothctl.report import comparison, document, metrics, published, sources, tables, whatif
-from smoothctl.report.frames import Frame
+from smoothctl.report.frames import RADII_RULE, Frame
 from smoothctl.report.layout import Table
 from smoothctl.report.resolution import printing, undecided
 from smoothctl.report.summary import RHO, Summary, summarise
@@ -88,7 +88,8 @@ def assemble(
     grid = tuple(radii) or metrics.default_radii(certified)
     shown, impossible = _with_changes(certified, what_if)
     said += impossible
-    said += rule_cautions(certified, grid)
+    said += other_radii(certified, grid)
+    noted += [f"{frame.name}: no ACR: {metrics.NO_ACR}" for frame in certified if frame.rule == RADII_RULE]
     said += [line for frame in certified if (line := _undecided(frame, grid))]
     return Report(
         tuple(shown), tuple(predicted), grid, tuple(said), tuple(noted), rho, tuple(against), full, tuple(runs)
@@ -110,15 +111,14 @@ def _with_changes(frames: Sequence[Frame], changes: Sequence[tuple[str, str]]) -
     return shown, impossible
 
 
-def rule_cautions(frames: Sequence[Frame], radii: Sequence[float]) -> list[str]:
-    """Logs that prove certain radii only: no ACR, and other radii are rounded down to theirs."""
+def other_radii(frames: Sequence[Frame], radii: Sequence[float]) -> list[str]:
+    """Radii that a stopping rule was not asked about, which are rounded down to those that it was."""
     found = []
     for frame in frames:
-        if frame.rule != "radii":
+        if frame.rule != RADII_RULE:
             continue
         grid = [float(radius) for radius in frame.settings.get("radii") or ()]
         others = [radius for radius in radii if grid and min(abs(radius - known) for known in grid) > 1e-12]
-        found.append(f"{frame.name}: no ACR: {metrics.NO_ACR}")
         if others:
             listed = ", ".join(f"{radius:g}" for radius in others)
             found.append(f"{frame.name}: it was made for the radii {grid}; at {listed} its accuracy is a lower bound")

@@ -27,7 +27,8 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Run:
-    """A training run: its cost, the seconds of each epoch, what came before it, and ACR if it was certified."""
+    """A training run: its cost, the seconds of each epoch (of ``planned``), what came before it, and ACR if it was
+    certified: of what, ``certified`` tells."""
 
     path: Path
     method: str
@@ -36,13 +37,19 @@ class Run:
     seconds: tuple[float, ...]
     cost: Cost
     teachers: tuple[Link, ...]
+    planned: int
     acr: float | None
+    certified: str
     model_sha256: str
+
+    @property
+    def finished(self) -> bool:
+        return len(self.seconds) >= self.planned
 
     @property
     def generation(self) -> int:
         """0 for a run without a teacher."""
-        return len(self.teachers)
+        return cost.generation_after(self.teachers)
 
     @property
     def epoch_seconds(self) -> float:
@@ -84,28 +91,39 @@ def _read(run: RunDirectory) -> Run:
     own = settings["settings"]
     return Run(
         run.path, own["method"], own["arch"], own["dataset"], tuple(line["seconds"] for line in history),
-        cost.total(history), tuple(cost.teachers_of(run) or ()), _acr(run.path), file_sha256(run.model),
+        cost.total(history), tuple(cost.teachers_of(run) or ()), own["epochs"], *_acr(run.path), file_sha256(run.model),
     )  # fmt: skip
 
 
-def _acr(run: Path) -> float | None:
-    """ACR of the first certification log of a run that has one."""
-    for log in sorted(run.glob("certify*.tsv")):
+def _acr(run: Path) -> tuple[float | None, str]:
+    """ACR of a run by its usual log, else by another whole one, and of what it is; None if there is no such log."""
+    usual = sources.default_log(run, "certify")
+    for log in sorted(run.glob("certify*.tsv"), key=lambda log: (log != usual, log)):
         try:
-            acr = metrics.average_certified_radius(read_frame(log))
+            frame = read_frame(log)
         except SmoothctlError:
             continue
-        if acr is not None:
-            return acr
-    return None
+        acr = metrics.average_certified_radius(frame)
+        if acr is not None and not frame.incomplete and "shard" not in frame.about:
+            n = frame.settings.get("n")
+            return acr, f"{len(frame)} images ({metrics.subset(frame.idx)}) at sigma {frame.sigma:g} with n = {n}"
+    return None, ""
 
 
 def choose_baseline(runs: Sequence[Run], asked: Path | None) -> Run | None:
-    """The directly trained run that others are compared with: the one asked for, else the first without teacher."""
-    if asked is not None:
-        (chosen,) = find_runs([asked])[:1]
-        return chosen
-    return next((run for run in runs if not run.teachers), None)
+    """The directly trained run that others are compared with: the one asked for, else the first without teacher.
+
+    Raises UsageError if what is asked for is not one finished run without a teacher.
+    """
+    if asked is None:
+        return next((run for run in runs if not run.teachers and run.finished), None)
+    found = find_runs([asked])
+    if len(found) > 1:
+        raise UsageError(f"--baseline {asked} holds {len(found)} runs; name one of them")
+    if found[0].teachers or not found[0].finished:
+        what = "had a teacher" if found[0].teachers else "is not finished"
+        raise UsageError(f"--baseline {asked}: it {what}; name a finished run of smoothctl train")
+    return found[0]
 
 
 def tables(runs: Sequence[Run], baseline: Run | None) -> list[Table]:
@@ -124,15 +142,17 @@ def _cost_table(runs: Sequence[Run], baseline: Run | None) -> Table:
         per_epoch = [round(count / run.cost.epochs) for count in (
             run.cost.forward_passes, run.cost.backward_passes, run.cost.teacher_passes)]  # fmt: skip
         rows.append([
-            Cell(_name(run)), Cell(run.method), Cell(run.arch), Cell(str(run.generation)), Cell(str(run.cost.epochs)),
+            Cell(_name(run)), Cell(run.method), Cell(run.arch), Cell(str(run.generation)), Cell(_epochs(run)),
             _seconds(run), *(Cell(f"{count:,}") for count in per_epoch), _duration(run.cost.seconds),
             _duration(run.lineage_seconds),
             _times(baseline.epoch_seconds, run.epoch_seconds) if compared and baseline else Cell("-"),
-            _times(baseline.cost.seconds, run.lineage_seconds) if compared and baseline else Cell("-"),
+            _times(baseline.cost.seconds, run.lineage_seconds) if compared and baseline and run.finished else Cell("-"),
             radius(run.acr),
         ])  # fmt: skip
     against = f"; faster than {_name(baseline)}, which was trained directly" if baseline else ""
-    note = f"[seconds of training, held-out checks apart, with the 95 % interval over epochs{against}]"
+    certified = list(dict.fromkeys(run.certified for run in runs if run.certified))
+    of_what = f"; ACR of {', and of '.join(certified)}" if certified else ""
+    note = f"[seconds of training, held-out checks apart, with the 95 % interval over epochs{against}{of_what}]"
     return Table("Cost of training", columns, rows, texts=(0, 1, 2), note=note)
 
 
@@ -141,15 +161,15 @@ def _lineage_tables(runs: Sequence[Run], baseline: Run | None) -> list[Table]:
     found = []
     certified = {run.model_sha256: run.acr for run in runs}
     for run in runs:
-        if not run.teachers or any(_leads_to(run, other) for other in runs):
+        if not run.teachers or not run.finished or any(_leads_to(run, other) for other in runs):
             continue
-        links = [*run.teachers, Link(run.arch, run.method, run.model_sha256, run.cost)]
+        links = [*run.teachers, Link(run.arch, run.method, run.model_sha256, run.cost, run.generation)]
         spent = list(itertools.accumulate((math.nan if link.cost is None else link.cost.seconds) for link in links))
         rows = []
-        for place, (link, seconds) in enumerate(zip(links, spent, strict=True)):
-            direct = None if baseline is None else (place + 1) * baseline.cost.seconds
+        for link, seconds in zip(links, spent, strict=True):
+            direct = None if baseline is None else (link.generation + 1) * baseline.cost.seconds
             rows.append([
-                Cell(str(place)), Cell(link.method), Cell(link.arch),
+                Cell(str(link.generation)), Cell(link.method), Cell(link.arch),
                 _duration(None if link.cost is None else link.cost.seconds),
                 _duration(None if math.isnan(seconds) else seconds), _duration(direct),
                 Cell("-" if direct is None or math.isnan(seconds) else f"{100 * (1 - seconds / direct):.1f} %"),
@@ -175,8 +195,9 @@ def as_document(runs: Sequence[Run], baseline: Run | None) -> dict[str, Any]:
         "runs": [
             {
                 "run": str(run.path), "method": run.method, "arch": run.arch, "dataset": run.dataset,
-                "generation": run.generation, "seconds_per_epoch": run.epoch_seconds, "margin": run.margin,
-                **vars(run.cost), "lineage_seconds": run.lineage_seconds, "acr": run.acr,
+                "generation": run.generation, "finished": run.finished, "seconds_per_epoch": run.epoch_seconds,
+                "margin": run.margin, **vars(run.cost), "lineage_seconds": run.lineage_seconds,
+                "acr": run.acr, "acr_of": run.certified or None,
                 "lineage": [link.as_plain() for link in run.teachers],
             }
             for run in runs
@@ -186,6 +207,10 @@ def as_document(runs: Sequence[Run], baseline: Run | None) -> dict[str, Any]:
 
 def _name(run: Run) -> str:
     return str(run.path)
+
+
+def _epochs(run: Run) -> str:
+    return str(run.cost.epochs) if run.finished else f"{run.cost.epochs}/{run.planned} INCOMPLETE"
 
 
 def _seconds(run: Run) -> Cell:

@@ -6,6 +6,7 @@ the norm of the noise and in units of pixels in [0,1].
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from smoothctl.api import ABSTAIN
 from smoothctl.records import Log, parse_votes
 
-RADII_RULE = "radii"
+RADII_RULE, BUDGET_RULE = "radii", "budget"
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -30,8 +31,9 @@ class Frame:
     """One log. ``radius``, ``seconds`` are nan and ``top``, ``n`` are -1 where the log has none.
 
     ``votes_text`` are the counts per class of the estimation sample, image by image as the log has
-    them; empty if not kept. ``note`` says what was done to the log, such as another alpha;
-    ``guessed`` names the settings that were inferred from the radii and not stated.
+    them, ``selection_text`` those of selection and pilot; empty if not kept. ``note`` says what was done
+    to the log, such as another alpha; ``guessed`` names the settings that were inferred from the radii
+    and not stated.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Frame:
     top: Ints
     n: Ints
     votes_text: tuple[str, ...] = ()
+    selection_text: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
     about: Mapping[str, Any] = field(default_factory=dict)
     planned: int | None = None
@@ -114,10 +117,10 @@ class Frame:
 
     def take(self, mask: Bools) -> Frame:
         """The same log with some of its images only."""
-        kept = (
-            tuple(text for text, chosen in zip(self.votes_text, mask, strict=True) if chosen) if self.votes_text else ()
-        )
-        return replace(self, **{name: getattr(self, name)[mask] for name in ARRAYS}, votes_text=kept, planned=None)
+        kept: dict[str, Any] = {name: getattr(self, name)[mask] for name in ARRAYS}
+        for name in ("votes_text", "selection_text"):
+            kept[name] = tuple(itertools.compress(getattr(self, name), mask))
+        return replace(self, **kept, planned=None)
 
 
 ARRAYS = ("idx", "label", "predict", "radius", "correct", "failed", "seconds", "top", "n")
@@ -135,7 +138,10 @@ def _sigma_in(path: Path) -> float | None:
 def from_log(log: Log, name: str = "") -> Frame:
     """Turn the rows of a log into columns."""
     rows = log.rows
-    votes = tuple(" ".join(f"{place}:{count}" for place, count in row.votes.items()) for row in rows)
+    votes, selection = (
+        tuple(" ".join(f"{place}:{count}" for place, count in getattr(row, name).items()) for row in rows)
+        for name in ("votes", "selection")
+    )
     return Frame(
         name=name or log.path.name,
         path=log.path,
@@ -150,6 +156,7 @@ def from_log(log: Log, name: str = "") -> Frame:
         top=np.array([-1 if row.top is None else row.top for row in rows], np.int64),
         n=np.array([-1 if row.n is None else row.n for row in rows], np.int64),
         votes_text=votes if any(votes) else (),
+        selection_text=selection if any(selection) else (),
         settings=log.settings or {},
         about=log.about,
         planned=log.planned,

@@ -11,7 +11,8 @@ import numpy as np
 from scipy import special, stats
 
 from smoothctl.bounds import clopper_pearson_lower, clopper_pearson_upper
-from smoothctl.report.frames import RADII_RULE, Floats, Frame, Ints
+from smoothctl.records import parse_votes
+from smoothctl.report.frames import BUDGET_RULE, RADII_RULE, Floats, Frame, Ints
 
 MANY_COLUMNS = 10
 CONFIDENCE = 0.95
@@ -134,7 +135,11 @@ def evaluations(frame: Frame) -> float | None:
     """Mean number of noisy copies an image, selection included; None if the log does not say."""
     if (frame.n < 0).all():
         return None
-    return float(np.mean(np.maximum(frame.n, 0)) + frame.settings.get("n0", 0))
+    selected = float(frame.settings.get("n0", 0))
+    if frame.rule == BUDGET_RULE and frame.selection_text:
+        # A pilot may extend the selection.
+        selected = float(np.mean([sum(parse_votes(text).values()) for text in frame.selection_text]))
+    return float(np.mean(np.maximum(frame.n, 0))) + selected
 
 
 def subset(places: Sequence[int] | Ints) -> str:

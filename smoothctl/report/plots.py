@@ -135,12 +135,13 @@ def envelope(report: Report) -> Figure:
 def ecdf(report: Report) -> Figure:
     """The distribution over images of the share of votes for the true label."""
     figure, axes = _axes("share of votes for the true label (estimate of its p_A)", "images with at most this share")
-    frames = [frame for frame in _few(report.recorded) if frame.votes_text]
-    if not frames:
-        raise SmoothctlError("the distribution of p_A of the true label needs votes, which none of the logs keeps")
-    for place, frame in enumerate(frames):
-        shares = metrics.label_probabilities(frame)
-        assert shares is not None
+    known = [(frame, metrics.label_probabilities(frame)) for frame in _few(report.recorded)]
+    drawn = [(frame, shares) for frame, shares in known if shares is not None]
+    if not drawn:
+        raise SmoothctlError(
+            "the distribution of p_A of the true label needs votes and n, which none of the logs keeps"
+        )
+    for place, (frame, shares) in enumerate(drawn):
         axes.ecdf(shares, label=frame.title, **_style(place))
     axes.axvline(0.5, color=GREY, linewidth=1)
     axes.annotate("1/2", (0.5, 0.97), xytext=(4, 0), textcoords="offset points", color=GREY, fontsize=9, va="top")

@@ -50,7 +50,7 @@ def _frame(path: Path, columns: Mapping[str, Sequence[str]]) -> Frame | None:
     ):
         return None
     about = read_sidecar(path)
-    votes = tuple(columns.get("votes", ()))
+    votes, selection = (tuple(columns.get(name, ())) for name in ("votes", "selection"))
     return Frame(
         name=path.name,
         path=path,
@@ -65,6 +65,7 @@ def _frame(path: Path, columns: Mapping[str, Sequence[str]]) -> Frame | None:
         top=_optional(columns.get("top"), count),
         n=_optional(columns.get("n"), count),
         votes_text=votes if any(votes) else (),
+        selection_text=selection if any(selection) else (),
         settings=about.get("settings") or {},
         about=about.get("about") or {},
         planned=about.get("planned"),

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from smoothctl.report.frames import Floats, Frame
+from smoothctl.report.frames import RADII_RULE, Floats, Frame
 
 
 class Printing(StrEnum):
@@ -47,7 +47,12 @@ def slack(radius: Floats, form: Printing) -> Floats:
 
 
 def undecided(frame: Frame, radii: Sequence[float]) -> tuple[int, ...]:
-    """Rows that count at r, or do not, only by the rounding of their printed radius."""
+    """Rows that count at r, or do not, only by the rounding of their printed radius.
+
+    A stopping rule that proves chosen radii gives them as they were chosen.
+    """
+    if frame.rule == RADII_RULE:
+        return tuple(0 for _ in radii)
     mine = frame.proved[frame.proved > 0]
     form = printing(frame.radius)
     if form is Printing.full:

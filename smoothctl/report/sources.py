@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,10 @@ from smoothctl.report.metrics import subset
 from smoothctl.report.reader import read_frame
 from smoothctl.rundir import EPOCHS_FILE, RunDirectory
 
-COMPARABLE = ("dataset", "split", "data", "rule", "n0", "n", "alpha", "noise", "norm", "precision", "sigma")
+COMPARABLE = (
+    *("dataset", "split", "data", "rule", "budget", "bound", "skip_misclassified", "n0", "n", "alpha"),
+    *("noise", "norm", "precision", "sigma"),
+)
 SHOWN = 6
 
 
@@ -36,7 +40,7 @@ def find_logs(paths: Sequence[Path]) -> list[Path]:
         if path.suffix in (".pt", ".safetensors"):
             logs = [log for what in ("certify", "predict") if (log := default_log(path, what)).exists()]
         elif path.is_dir():
-            logs = sorted(path.glob("**/*.tsv"))
+            logs = [log for log in sorted(path.glob("**/*.tsv")) if not _is_merged(log)]
         elif path.exists():
             logs = [path]
         else:
@@ -45,6 +49,12 @@ def find_logs(paths: Sequence[Path]) -> list[Path]:
             raise UsageError(f"{path} has no log yet; make one with: smoothctl certify {path}")
         found.update(dict.fromkeys(logs))
     return list(found)
+
+
+def _is_merged(log: Path) -> bool:
+    """Whether a log is a share of one that lies beside it, merged."""
+    name = re.fullmatch(r"(.+)\.share-\d+-of-\d+", log.stem)
+    return name is not None and log.with_name(f"{name[1]}{log.suffix}").exists()
 
 
 def find_runs(paths: Sequence[Path]) -> list[RunDirectory]:

@@ -162,12 +162,14 @@ def show_log(log: Log, as_json: bool) -> None:
     radii = metrics.default_radii([frame])
     summary = summarise(frame, radii)
     if as_json:
-        rows = [{**vars(row), "votes": {str(place): count for place, count in row.votes.items()}} for row in log.rows]
+        rows = [vars(row) for row in log.rows]
         content = document.build([summary], radii, list(log.notices))
         console.result(json.dumps({"log": str(log.path), **content, "rows": rows}, indent=2, allow_nan=False))
         return
     table = tables.certified([summary], radii) if log.kind == "certify" else tables.predicted([summary])
     table.show()
-    if summary.abstained == 1:
+    if summary.acr_reason:
+        console.note(f"no ACR: {summary.acr_reason}")
+    elif summary.abstained == 1 and not all(row.verdict == "misclassified" for row in log.rows):
         console.note("every image abstained: the classifier may be at chance under this noise, or n too small")
     console.result(f"log: {log.path}")

@@ -18,7 +18,6 @@ from smoothctl.errors import UsageError
 from smoothctl.report import olderbounds
 from smoothctl.report.detection import attainable
 from smoothctl.report.frames import RADII_RULE, Floats, Frame, Ints
-from smoothctl.report.metrics import NO_ACR
 
 KINDS = ("alpha", "n", "bound")
 BOUNDS = {"lecuyer2019": olderbounds.lecuyer, "li2018": olderbounds.li}
@@ -70,10 +69,12 @@ def counts(frame: Frame) -> tuple[Ints, Ints]:
     if frame.kind != "certify":
         raise UsageError(f"{frame.path}: a prediction log has no radii to work out again")
     if frame.rule == RADII_RULE:
-        raise UsageError(f"{frame.path}: made by a sequential test; {NO_ACR}")
+        raise UsageError(f"{frame.path}: --radii stopped at votes that decided its own radii, at its own alpha and n")
+    if frame.settings.get("bound", "binary") != "binary":
+        raise UsageError(f"{frame.path}: made with --bound {frame.settings['bound']}, whose radii take more than p_A")
     if frame.votes_text:
         votes = [votes.get(int(top), 0) for votes, top in zip(frame.votes, frame.top, strict=True)]
-        return np.where(frame.failed, -1, votes), frame.n
+        return np.where(frame.failed | (frame.n < 1), -1, votes), frame.n
     sigma, n, alpha = frame.sigma, frame.settings.get("n"), frame.alpha
     if sigma is None or n is None or alpha is None:
         raise UsageError(

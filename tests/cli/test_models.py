@@ -229,10 +229,12 @@ def test_a_local_checkpoint_makes_no_network_calls(
 @pytest.mark.parametrize(
     ("arch", "words"),
     [
-        ("resnet_18", "Did you mean"),
+        ("resnet_19", "Did you mean"),
+        ("mynet.py", "say which of its functions"),
+        ("timm/", "It is a family: write timm/NAME"),
         ("timm/resnet_18", "timm has no model"),
         ("torchvision/resnet1234", "torchvision has"),
-        ("timm/vit_tiny_patch16_224", "cannot be built for images of shape (1, 8, 8)"),
+        ("timm/vit_tiny_patch16_224", "patches of 16x16, of which 8x8 is no multiple"),
         ("vit", "multiples of 8"),
     ],
 )
@@ -247,3 +249,59 @@ def test_what_cannot_be_built_is_said_before_any_training(
     error = capsys.readouterr().err
     assert words in error
     assert "Traceback" not in error
+
+
+OWN_PARTS = """
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import nn
+
+from sibling import WIDTH
+
+@dataclass
+class Settings:
+    width: int = WIDTH
+
+def build(num_classes, **options):
+    width = Settings(**options).width
+    return nn.Sequential(nn.Flatten(), nn.Linear(3 * 32 * 32, width), nn.Linear(width, num_classes))
+"""
+
+
+def test_own_code_may_have_parts_beside_it_and_move(
+    colour: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    (tmp_path / "mypackage").mkdir()
+    for name, text in (("sibling.py", "WIDTH = 3\n"), ("mypackage/__init__.py", ""), ("mypackage/nets.py", OWN_PARTS)):
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    made = train("mypackage.nets:build", colour, tmp_path / "run", "--arch-option", "width=5")
+    assert "next: smoothctl certify" in (said := capsys.readouterr().out)
+    assert "--arch mypackage.nets:build" in said
+    moved = tmp_path / "elsewhere"
+    moved.mkdir()
+    for name in ("sibling.py", "mypackage/nets.py"):
+        (tmp_path / name).rename(moved / Path(name).name)
+    certify(made, colour, tmp_path / "log.tsv", "--arch", f"{moved / 'nets.py'}:build")
+    assert run(["certify", str(made), "--data", str(colour), "--max", "1"]) == 2
+    assert "say --arch mypackage.nets:build" in capsys.readouterr().err
+
+
+def test_convert_refuses_what_a_file_says_otherwise_and_never_replaces_its_source(
+    run_copy: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    model, new = str(run_copy / "model.pt"), str(tmp_path / "new.pt")
+    for flags, words in (
+        (["--sigma", "0.5"], "trained for sigma 0.25"),
+        (["--dataset", "mnist"], "it is for digits"),
+        (["--state-key", "foo"], "leave --state-key out"),
+        (["--arch-option", "foo=1"], "leave --arch-option out"),
+    ):
+        assert run(["convert", model, new, *flags]) == 2
+        assert words in capsys.readouterr().err
+    before = (run_copy / "model.pt").read_bytes()
+    assert run(["convert", model, model, "--overwrite"]) == 2
+    assert (run_copy / "model.pt").read_bytes() == before
+    assert not Path(new).exists()

@@ -244,3 +244,30 @@ def test_learning_curves_need_no_log(typed: Typed, trained: Path, workplace: Pat
     refused = typed("report run --plot curve=curve.png")
     assert refused.code == 1
     assert "no certification log to plot" in refused.err
+
+
+def test_costs_are_a_report_of_their_own(trained: Path, capsys):
+    code, _, err = report(capsys, "--cost", trained, "--require", "acr>=0.9", "--plot", "curve=c.png")
+    assert code == 2
+    assert "leave out --plot, --require" in err
+
+
+def test_logs_whose_images_were_given_up_are_reported_in_every_way(typed: Typed, run_copy: Path, workplace: Path):
+    assert typed(f"certify {run_copy} --max 12 --n 200 --skip-misclassified --out skipped.tsv").code == 0
+    given_up = typed(f"certify {run_copy} --max 6 --radii 0.7 --n 20000 --out radii.tsv")
+    assert given_up.code == 0
+    assert "no ACR: the stopping rule" in given_up.err
+    assert "may be at chance" not in given_up.err
+    assert "printed with" not in typed("report radii.tsv --strict").err
+    assert typed("report radii.tsv --strict").code == 0
+    changed = typed("report skipped.tsv --what-if alpha=0.01 --what-if n=100 --plot alpha=a.png --plot ecdf=e.png")
+    assert changed.code == 0, changed.err
+    assert typed("report skipped.tsv radii.tsv --show all --json").code == 0
+
+
+def test_a_pilot_is_counted(typed: Typed, run_copy: Path, workplace: Path):
+    rows = typed(f"certify {run_copy} --max 8 --n0 10 --budget draft --n 2000 --out budget.tsv --json").json()["rows"]
+    copies = [sum(row["selection"].values()) + row["n"] for row in rows]
+    assert any(sum(row["selection"].values()) == 910 for row in rows)
+    (log,) = typed("report budget.tsv --json").json()["certify"]
+    assert log["evaluations"] == pytest.approx(sum(copies) / len(copies))

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -75,7 +76,50 @@ def test_shares_of_other_settings_do_not_merge(typed: Typed, run_copy: Path, wor
     typed(f"certify {run_copy} --max 4 --n 200 --out a.tsv --shard 2/2")
     refused = typed(f"certify {run_copy} --out a.tsv --merge")
     assert refused.code == 2
-    assert "n 100 in file, 200 requested" in refused.err
+    assert "a.share-2-of-2.tsv was made with other settings: n 200 in file, 100 requested" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda share: share.write_text(""), "no header"),
+        (lambda share: share.write_text(share.read_text().replace("\n1\t", "\nx\t")), "not a row of this log"),
+        (lambda share: share.with_suffix(".json").unlink(), "it is not known how it was made"),
+    ],
+)
+def test_a_damaged_share_is_named_and_nothing_is_merged(
+    typed: Typed, run_copy: Path, workplace: Path, damage: Callable[[Path], object], message: str
+) -> None:
+    line = f"certify {run_copy} --max 4 --n 100 --out a.tsv"
+    for share in ("1/2", "2/2"):
+        typed(f"{line} --shard {share}")
+    damage(workplace / "a.share-2-of-2.tsv")
+    refused = typed(f"{line} --merge")
+    assert refused.code in (1, 2)
+    assert "a.share-2-of-2.tsv" in refused.err
+    assert message in refused.err
+    assert "Traceback" not in refused.err
+    assert not (workplace / "a.tsv").exists()
+
+
+def test_merging_does_not_go_with_a_share_and_its_parts_are_not_reported_again(
+    typed: Typed, run_copy: Path, workplace: Path
+) -> None:
+    line = f"certify {run_copy} --max 4 --n 100 --out logs/a.tsv"
+    for share in ("1/2", "2/2"):
+        typed(f"{line} --shard {share}")
+    assert typed(f"{line} --merge --shard 1/2").code == 2
+    assert len(typed("report logs --json").json()["certify"]) == 2
+    assert typed(f"{line} --merge").code == 0
+    assert [log["images"] for log in typed("report logs --json").json()["certify"]] == [4]
+
+
+def test_a_stepped_slurm_array_has_shares_without_gaps(capsys: pytest.CaptureFixture[str]) -> None:
+    environment = {"SLURM_ARRAY_TASK_MIN": "10", "SLURM_ARRAY_TASK_STEP": "5", "SLURM_ARRAY_TASK_COUNT": "3"}
+    shares = [read_shard("slurm", {**environment, "SLURM_ARRAY_TASK_ID": str(task)}) for task in (10, 15, 20)]
+    assert shares == [Shard(1, 3), Shard(2, 3), Shard(3, 3)]
+    assert read_shard("slurm", {"SLURM_ARRAY_TASK_ID": "3", "SLURM_ARRAY_TASK_MIN": "3", "SLURM_ARRAY_TASK_COUNT": "1"})
+    assert "does all images" in capsys.readouterr().err
 
 
 def free_port() -> int:

@@ -76,9 +76,10 @@ def test_differences_in_settings_are_named():
 def test_no_acr_difference_where_there_is_no_acr():
     grid = radius_frame([0.5], [1], [1], settings={"rule": "radii", "radii": [0.5]})
     assert comparison.compare(grid, grid, [0.5]).acr is None
-    said = assemble([grid], (0.25, 0.5)).said
-    assert any("no ACR" in line for line in said)
-    assert any("lower bound" in line for line in said)
+    report = assemble([grid], (0.25, 0.5))
+    assert any("no ACR" in line for line in report.noted)
+    assert any("at 0.25 its accuracy is a lower bound" in line for line in report.said)
+    assert not assemble([grid], (0.5,)).said  # nothing to warn of: its radii are exact
 
 
 @given(st.lists(st.lists(st.floats(0, 2), min_size=5, max_size=5), min_size=2, max_size=4), st.floats(0, 2))
