@@ -91,15 +91,24 @@ def _eager(network: nn.Module, precision: str) -> Classifier:
 
 
 def _compiled(network: nn.Module, precision: str, batch_size: int) -> Classifier:
-    """torch.compile, for batches of one size: smaller ones are filled up, so that it compiles once."""
+    """torch.compile, for batches of one size: smaller ones are filled up, so that it compiles once.
+
+    Out of memory, it halves that size, as the sampler halves its batches.
+    """
     dtype = DTYPES[precision]
     compiled = torch.compile(network)
+    size = batch_size
 
     def logits(x: Tensor) -> Tensor:
+        nonlocal size
         with evaluating(network, tf32=precision == "tf32"):
-            missing = max(0, batch_size - len(x))
+            missing = max(0, size - len(x))
             filled = torch.cat([x, x.new_zeros(missing, *x.shape[1:])]) if missing else x
-            result: Tensor = compiled(filled.to(dtype, memory_format=torch.channels_last))
+            try:
+                result: Tensor = compiled(filled.to(dtype, memory_format=torch.channels_last))
+            except torch.OutOfMemoryError:
+                size = max(1, size // 2)
+                raise
             return result[: len(x)].float()
 
     return Classifier(logits, "compile", precision)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from smoothctl.draws import Stream
 from smoothctl.errors import SmoothctlError
-from smoothctl.inference import plain
+from smoothctl.inference import _compiled, plain
 from smoothctl.plugins import registry
 from smoothctl.sampling import BLOCK, Request, Rule, Sampler, Votes
 from tests.models import BatchDependent, Constant, NotANumber, OutsideBox, Threshold, grey_images
@@ -128,6 +128,14 @@ def test_out_of_memory_halves_the_batch_and_loses_no_copy(capsys: pytest.Capture
     got = votes_by_index(sampler(LittleMemory(), 1000), dict(list(IMAGES.items())[:2]), (Stream.ESTIMATE, 1000))
     assert got == {0: [(0, 0, 1000)], 1: [(0, 0, 1000)]}
     assert capsys.readouterr().err.count("out of memory") == 4  # 500, 250, 125, 62
+
+
+def test_a_compiled_network_halves_its_one_size_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "compile", lambda network: network)
+    run = sampler(LittleMemory(), 1000)
+    run.classifier = _compiled(LittleMemory(), "fp32", 1000)
+    assert votes_by_index(run, {0: IMAGES[0]}, (Stream.ESTIMATE, 1000)) == {0: [(0, 0, 1000)]}
+    assert run.batch_size == 62
 
 
 def test_memory_is_bounded_by_the_batch() -> None:

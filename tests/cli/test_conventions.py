@@ -93,7 +93,7 @@ def test_predict_names_the_least_n(typed: Typed) -> None:
         "transfer --teacher nope.pt --student lenet",
         "report nope.tsv",
         "certify",
-        "train --arch resnet_18",
+        "train --arch resnet_19",
         "train --dataset cifar",
         "train --method nothing",
         "train --noise pink",

@@ -258,7 +258,7 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from sibling import WIDTH
+from ownsibling import WIDTH
 
 @dataclass
 class Settings:
@@ -273,20 +273,24 @@ def build(num_classes, **options):
 def test_own_code_may_have_parts_beside_it_and_move(
     colour: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    (tmp_path / "mypackage").mkdir()
-    for name, text in (("sibling.py", "WIDTH = 3\n"), ("mypackage/__init__.py", ""), ("mypackage/nets.py", OWN_PARTS)):
+    (tmp_path / "ownpackage").mkdir()
+    for name, text in (
+        ("ownsibling.py", "WIDTH = 3\n"),
+        ("ownpackage/__init__.py", ""),
+        ("ownpackage/nets.py", OWN_PARTS),
+    ):
         (tmp_path / name).write_text(text)
     monkeypatch.chdir(tmp_path)
-    made = train("mypackage.nets:build", colour, tmp_path / "run", "--arch-option", "width=5")
+    made = train("ownpackage.nets:build", colour, tmp_path / "run", "--arch-option", "width=5")
     assert "next: smoothctl certify" in (said := capsys.readouterr().out)
-    assert "--arch mypackage.nets:build" in said
+    assert "--arch ownpackage.nets:build" in said
     moved = tmp_path / "elsewhere"
     moved.mkdir()
-    for name in ("sibling.py", "mypackage/nets.py"):
+    for name in ("ownsibling.py", "ownpackage/nets.py"):
         (tmp_path / name).rename(moved / Path(name).name)
     certify(made, colour, tmp_path / "log.tsv", "--arch", f"{moved / 'nets.py'}:build")
     assert run(["certify", str(made), "--data", str(colour), "--max", "1"]) == 2
-    assert "say --arch mypackage.nets:build" in capsys.readouterr().err
+    assert "say --arch ownpackage.nets:build" in capsys.readouterr().err
 
 
 def test_convert_refuses_what_a_file_says_otherwise_and_never_replaces_its_source(
