@@ -55,9 +55,9 @@ def predict_files(
     settings: PredictSettings,
     device: torch.device,
     batch_size: int | None,
-    given: Assumptions | None = None,
-    denoiser: Path | None = None,
-    certified: Path | None = None,
+    given: Assumptions | None,
+    denoiser: Path | None,
+    certified: Path,
 ) -> list[FilePrediction]:
     """Predict each file; its noise belongs to its pixels, so that neither name nor order matters.
 
@@ -72,11 +72,10 @@ def predict_files(
     images = [read_image(path, info.input_shape) for path in paths]
     size = batch_size or automatic_batch_size(info.input_shape, device)
     backend = settings.backend
-    if backend == "auto" and (certified is None or _backend_of(certified) != "onnxruntime"):
+    if backend == "auto" and read_sidecar(certified).get("settings", {}).get("backend") != "onnxruntime":
         backend = "eager"
     classifier = make_ready(model.classifier, info.input_shape, device, size, settings.precision, backend)
-    if certified is not None:
-        warn_other_function(classifier, certified)
+    warn_other_function(classifier, certified)
     sampler: Sampler[Prediction] = Sampler(
         classifier, registry().find("noise", noise).value, sigma, settings.seed, device, size
     )
@@ -95,11 +94,6 @@ def predict_files(
         )
         for path, outcome in zip(paths, outcomes, strict=True)
     ]
-
-
-def _backend_of(certified: Path) -> str | None:
-    backend: str | None = read_sidecar(certified).get("settings", {}).get("backend")
-    return backend
 
 
 def read_image(path: Path, shape: tuple[int, int, int]) -> Tensor:

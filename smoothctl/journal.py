@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from smoothctl.records import Log, complete_lines, read_log, settings_path
 from smoothctl.sharing import Shard
 
 FORMAT = 1
+NOT_MERGED = "Nothing is merged"
 
 
 def part_path(log: Path, rank: int) -> Path:
@@ -89,7 +91,7 @@ def open_log(
                 f"{path} exists and has no {missing}, so it is not known how it was made; choose another --out"
             )
         if path.exists() and there is not None and not overwrite:
-            outputs.require_same(there["settings"], settings, path, "--out")
+            outputs.require_same(there["settings"], settings, path)
             done = _rows_on_record(path, columns, indices)
         else:
             path.unlink(missing_ok=True)
@@ -160,6 +162,12 @@ def share_path(log: Path, share: Shard) -> Path:
     return log.with_name(f"{log.stem}.share-{share.index}-of-{share.count}{log.suffix}")
 
 
+def is_merged(share: Path) -> bool:
+    """Whether a log is a share, by its name, and the whole lies beside it."""
+    name = re.fullmatch(r"(.+)\.share-\d+-of-\d+", share.stem)
+    return name is not None and share.with_name(f"{name[1]}{share.suffix}").exists()
+
+
 def merge_shares(path: Path, given: Mapping[str, Any], overwrite: bool = False) -> Log:
     """Join the logs of all shares of a job into what one process would have written.
 
@@ -178,11 +186,9 @@ def merge_shares(path: Path, given: Mapping[str, Any], overwrite: bool = False) 
         )
     about = [_sidecar_of_share(part) for part in parts]
     first = about[0]["settings"]
-    for part, wanted, there in [(parts[0], given, {key: first.get(key) for key in given})] + [
-        (part, first, other["settings"]) for part, other in zip(parts, about, strict=True)
-    ]:
-        if different := outputs.differences(there, wanted):
-            raise UsageError(f"{part} was made with other settings: {'; '.join(different)}; nothing is merged")
+    outputs.require_same({key: first.get(key) for key in given}, given, parts[0], NOT_MERGED)
+    for part, other in zip(parts, about, strict=True):
+        outputs.require_same(other["settings"], first, part, NOT_MERGED)
     header, lines = _joined_rows(parts)
     described = {key: value for key, value in about[0]["about"].items() if key not in ("shard", "whole")}
     whole = about[0]["about"].get("whole", len(lines))

@@ -90,13 +90,15 @@ def differences(there: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str
     ]
 
 
-def require_same(there: Mapping[str, Any], wanted: Mapping[str, Any], path: Path, other: str) -> None:
+def require_same(
+    there: Mapping[str, Any],
+    wanted: Mapping[str, Any],
+    path: Path,
+    advice: str = "Choose another --out, or --overwrite to start anew",
+) -> None:
     """Raise UsageError, naming the differences, unless both settings are the same."""
     if different := differences(there, wanted):
-        raise UsageError(
-            f"{path} was made with other settings: {'; '.join(different)}. "
-            f"Choose another {other}, or --overwrite to start anew"
-        )
+        raise UsageError(f"{path} was made with other settings: {'; '.join(different)}. {advice}")
 
 
 def _shown(value: Any) -> str:

@@ -27,9 +27,8 @@ class Certificate:
     top: the class selected; predict: the class certified, or ABSTAIN; p_lower: proved lower bound
     on p_A; radius: in the noise's norm, in units of pixels in [0,1], 0 when abstaining; n: copies
     used for estimation; votes, selection: counts per class of that sample, and of the copies that chose
-    the class and n; verdict: ``certified``,
-    ``abstained``, ``not certified`` (given up early), ``undecided`` (at the limit of n) or
-    ``misclassified`` (skipped, since the selected class is not the label).
+    the class and n; verdict: ``certified``, ``abstained``, ``not certified`` (given up early),
+    ``undecided`` (at the limit of n) or ``misclassified`` (skipped, since the selected class is not the label).
     """
 
     top: int

@@ -42,7 +42,7 @@ class RunDirectory:
         elif not (self.state.exists() or self.model.exists() or there["finished"]):
             pass  # it ended before its first epoch did, so that nothing is lost
         else:
-            outputs.require_same(there["settings"], settings, self.path, "--out")
+            outputs.require_same(there["settings"], settings, self.path)
             finished = there["finished"] is not None
             if finished and not (self.model.exists() and self.epochs.exists()):
                 raise UsageError(f"{self.path} had finished, but its model is gone; --overwrite trains it anew")

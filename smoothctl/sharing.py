@@ -133,14 +133,18 @@ def _is_zombie(process: int) -> bool:
         return False
 
 
+def _several() -> bool:
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1
+
+
 def leads() -> bool:
     """Whether this is the first of torchrun's processes, or alone."""
-    return os.environ.get("RANK", "0") == "0"
+    return not _several() or os.environ.get("RANK", "0") == "0"
 
 
 def join_workers() -> Workers | None:
     """The other workers, if torchrun (or whoever sets its variables) started several; else None."""
-    if int(os.environ.get("WORLD_SIZE", "1")) < 2:
+    if not _several():
         return None
     from torch.distributed.rendezvous import rendezvous
 

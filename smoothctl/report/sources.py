@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from smoothctl.errors import SmoothctlError, UsageError
+from smoothctl.journal import is_merged
 from smoothctl.report import comparison, detection
 from smoothctl.report.frames import Frame
 from smoothctl.report.metrics import subset
@@ -40,7 +40,7 @@ def find_logs(paths: Sequence[Path]) -> list[Path]:
         if path.suffix in (".pt", ".safetensors"):
             logs = [log for what in ("certify", "predict") if (log := default_log(path, what)).exists()]
         elif path.is_dir():
-            logs = [log for log in sorted(path.glob("**/*.tsv")) if not _is_merged(log)]
+            logs = [log for log in sorted(path.glob("**/*.tsv")) if not is_merged(log)]
         elif path.exists():
             logs = [path]
         else:
@@ -49,12 +49,6 @@ def find_logs(paths: Sequence[Path]) -> list[Path]:
             raise UsageError(f"{path} has no log yet; make one with: smoothctl certify {path}")
         found.update(dict.fromkeys(logs))
     return list(found)
-
-
-def _is_merged(log: Path) -> bool:
-    """Whether a log is a share of one that lies beside it, merged."""
-    name = re.fullmatch(r"(.+)\.share-\d+-of-\d+", log.stem)
-    return name is not None and log.with_name(f"{name[1]}{log.suffix}").exists()
 
 
 def find_runs(paths: Sequence[Path]) -> list[RunDirectory]:

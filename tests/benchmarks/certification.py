@@ -180,7 +180,7 @@ def simulate(path: Path, sigma: float, every: int) -> None:
     rows = read_log(path).rows[::every]
     right = np.array([row.correct for row in rows], bool)
     rates = success_rates(np.array([row.radius for row in rows]) / sigma, np.array([row.predict for row in rows]))
-    reached = GAUSSIAN.radius(0.9999309, sigma)  # by 100,000 equal votes
+    reached = GAUSSIAN.radius(clopper_pearson_lower(100_000, 100_000, 0.001), sigma)
     for radius in np.arange(0, reached, 0.25):
         proved, evaluations = [], 0
         for settings in (CertifySettings(), CertifySettings(radii=(float(radius),))):
