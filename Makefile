@@ -26,6 +26,7 @@ demo: $(VENV)/installed
 lint: $(VENV)/installed
 	ruff format --check .
 	ruff check .
+	lint-imports
 	mypy
 
 test: lint

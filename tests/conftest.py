@@ -53,7 +53,7 @@ PluginMaker = Callable[..., Path]
 @pytest.fixture
 def make_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PluginMaker]:
     """Make a plugin without pip: ``make_plugin("name", "source code", requires=[...])``."""
-    from smoothctl.plugins import registry
+    from smoothctl.hooks.registry import registry
 
     def make(name: str, source: str, *, distribution: str | None = None, requires: tuple[str, ...] = ()) -> Path:
         dist = distribution or f"dist-{name}"

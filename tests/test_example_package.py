@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from smoothctl.records import read_log
+from smoothctl.records.log import read_log
 from tests.cli.conftest import finish, start
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "docs" / "examples" / "smoothctl-example"

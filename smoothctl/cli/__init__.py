@@ -8,9 +8,10 @@ from typing import Any, NoReturn
 
 import typer
 
-from smoothctl import __version__, console, memory
+from smoothctl.base import console, memory
+from smoothctl.base.about import __version__
+from smoothctl.base.errors import SmoothctlError
 from smoothctl.cli import certify, convert, plugins, predict, report, train, transfer
-from smoothctl.errors import SmoothctlError
 
 INTERRUPTED = 130
 EPILOG = (

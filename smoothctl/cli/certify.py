@@ -76,13 +76,12 @@ def command(
     the second chooses n per image (for ACR). `torchrun --nproc-per-node N -m smoothctl --
     certify ...` shares the images out.
     """
-    from smoothctl.config import CertifySettings, validated
-    from smoothctl.errors import UsageError
-    from smoothctl.journal import merge_shares, share_path
-    from smoothctl.records import require_complete
-    from smoothctl.report.sources import default_log
-    from smoothctl.report.summary import show_log
-    from smoothctl.sharing import read_shard
+    from smoothctl.base.errors import UsageError
+    from smoothctl.base.settings import validated
+    from smoothctl.cli.outcomes import show_log
+    from smoothctl.records.log import default_log, require_complete
+    from smoothctl.records.shards import merge_shares, read_shard, share_path
+    from smoothctl.smoothing.settings import CertifySettings
 
     own = {"n0": n0, "n": n, "radii": options.numbers(radii, "--radii"), "budget": budget, "bound": bound,
            "skip_misclassified": skip_misclassified}  # fmt: skip

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from smoothctl import console
+from smoothctl.base import console
 from smoothctl.cli import options
 
 if TYPE_CHECKING:
-    from smoothctl.checkpoint import Model
+    from smoothctl.models.checkpoint import Model
 
 NAME = "convert"
 EXAMPLES = (
@@ -54,7 +54,7 @@ def command(
     decide it, and what is assumed is said; what nothing decides is asked for.
     """
     values = dict(locals())
-    from smoothctl.errors import UsageError
+    from smoothctl.base.errors import UsageError
 
     *old, new = files
     if not old:
@@ -67,7 +67,7 @@ def command(
         raise UsageError(f"{new} is there already; choose another file, or --overwrite")
     if sigma is not None and not 0 <= sigma < float("inf"):
         raise UsageError(f"--sigma: must be 0 or above (got {sigma})")
-    from smoothctl.checkpoint import save_model
+    from smoothctl.models.checkpoint import save_model
 
     model = compose([_load(path, values) for path in old], denoiser, sigma)
     new.parent.mkdir(parents=True, exist_ok=True)
@@ -79,11 +79,10 @@ def _load(path: Path, values: dict[str, Any]) -> Model:
     """Load one file; raises UsageError if nobody says for which sigma it was trained."""
     from dataclasses import replace
 
-    from smoothctl.checkpoint import load_model
-    from smoothctl.data import open_dataset
-    from smoothctl.errors import UsageError
-    from smoothctl.jobs import default_split
-    from smoothctl.plugins import registry
+    from smoothctl.base.errors import UsageError
+    from smoothctl.hooks.registry import registry
+    from smoothctl.images.datasets import default_split, open_dataset
+    from smoothctl.models.checkpoint import load_model
 
     given = replace(options.assumptions(values, values["dataset"]), sigma=values["sigma"], noise=values["noise"])
     if given.noise is not None:
@@ -103,7 +102,7 @@ def _load(path: Path, values: dict[str, Any]) -> Model:
 
 def compose(models: list[Model], denoiser: Path | None, sigma: float | None) -> Model:
     """One model as it is, several as an ensemble, behind a denoiser if there is one."""
-    from smoothctl.composition import combine, denoised
+    from smoothctl.models.composition import combine, denoised
 
     return denoised(models[0] if len(models) == 1 else combine(models), denoiser, sigma)
 

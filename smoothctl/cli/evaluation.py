@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from smoothctl import console
+from smoothctl.base import console
 from smoothctl.cli import options
 
 if TYPE_CHECKING:
-    from smoothctl.config import CertifySettings, PredictSettings
-    from smoothctl.jobs import Job
-    from smoothctl.sharing import Shard
+    from smoothctl.evaluation.plan import Job
+    from smoothctl.records.shards import Shard
+    from smoothctl.smoothing.settings import CertifySettings, PredictSettings
 
 Model = Annotated[
     Path | None,
@@ -69,10 +69,10 @@ SETTINGS = (
 
 def prepare(model: Path, settings: CertifySettings | PredictSettings, values: dict[str, Any]) -> Job:
     """The job that settings and options describe."""
-    from smoothctl import jobs
-    from smoothctl.runtime import choose_device
+    from smoothctl.base.devices import choose_device
+    from smoothctl.evaluation import plan
 
-    return jobs.prepare(
+    return plan.prepare(
         model, settings, data=values["data"], device=choose_device(values["device"]), download=values["download"],
         batch_size=values["batch_size"], given=options.assumptions(values), denoiser=values["denoiser"],
     )  # fmt: skip
@@ -80,10 +80,10 @@ def prepare(model: Path, settings: CertifySettings | PredictSettings, values: di
 
 def work_on(job: Job, model: Path, path: Path, values: dict[str, Any], shard: Shard | None = None) -> None:
     """Say the plan, then do it, or only say what it would cost; show the log in the end."""
-    from smoothctl.records import require_complete
-    from smoothctl.report.summary import show_log
-    from smoothctl.sharing import leads
-    from smoothctl.work import run
+    from smoothctl.base.launcher import leads
+    from smoothctl.cli.outcomes import show_log
+    from smoothctl.evaluation.run import run
+    from smoothctl.records.log import require_complete
 
     what = f"share {shard} of " if shard else ""
     backend = f"{job.classifier.backend}, {job.classifier.precision}"
@@ -104,7 +104,7 @@ def work_on(job: Job, model: Path, path: Path, values: dict[str, Any], shard: Sh
 
 def check_batch_size(batch_size: int | None) -> None:
     """Raise UsageError for a batch of no images."""
-    from smoothctl.errors import UsageError
+    from smoothctl.base.errors import UsageError
 
     if batch_size is not None and batch_size < 1:
         raise UsageError(f"--batch-size: must be at least 1 (got {batch_size})")
@@ -114,7 +114,7 @@ def choose_model(model: Path | None) -> Path:
     """The model that was named, or the newest run below runs/, which is said."""
     if model is not None:
         return model
-    from smoothctl.checkpoint import newest_run
+    from smoothctl.models.checkpoint import newest_run
 
     newest = newest_run(Path("runs"))
     console.note(f"no MODEL was given: taking the newest run, {newest}")

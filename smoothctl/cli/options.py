@@ -11,14 +11,14 @@ from typing import Annotated, Any
 
 import typer
 
-from smoothctl.errors import UsageError
+from smoothctl.base.errors import UsageError
 
 option = partial(typer.Option, show_envvar=False)
 
 
 def _load_config(context: typer.Context, path: Path | None) -> Path | None:
     if path is not None:
-        from smoothctl.config import read_toml
+        from smoothctl.base.settings import read_toml
 
         command = str(context.info_name)
         known = {str(parameter.name) for parameter in context.command.params}
@@ -185,8 +185,8 @@ def show_settings(settings: Mapping[str, Any]) -> list[str]:
 
 def assumptions(values: Mapping[str, Any], dataset: str | None = None) -> Any:
     """What the user says of a model file that does not say it itself, as ``smoothctl.Assumptions``."""
-    from smoothctl.foreign import Assumptions
-    from smoothctl.plugins import registry
+    from smoothctl.hooks.registry import registry
+    from smoothctl.models.import_checkpoint import Assumptions
 
     return Assumptions(
         arch=values["arch"],

@@ -1,4 +1,4 @@
-"""What ``train`` and ``transfer`` print in the end."""
+"""What commands print in the end: a training run, or the figures of a log."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from smoothctl import console
+from smoothctl.base import console
 from smoothctl.cli import options
 
 if TYPE_CHECKING:
-    from smoothctl.config import TrainSettings
-    from smoothctl.cost import Link
-    from smoothctl.execution import Execution
-    from smoothctl.trainer import Estimate, Trainer
+    from smoothctl.records.cost import Link
+    from smoothctl.records.log import Log
+    from smoothctl.training.execution import Execution
+    from smoothctl.training.settings import TrainSettings
+    from smoothctl.training.trainer import Estimate, Trainer
 
 
 @dataclass(frozen=True)
@@ -81,14 +82,14 @@ def _passes(estimate: Estimate) -> str:
 
 def own_code(arch: str) -> str:
     """The option by which a command may run a user's own code, where a model needs that."""
-    from smoothctl.ownmodule import is_own
+    from smoothctl.models.user_module import is_own
 
     return f" --arch {arch}" if is_own(arch) else ""
 
 
 def finished(out: Path, settings: TrainSettings, history: list[dict[str, Any]], lineage: Sequence[Link]) -> Outcome:
     """A run that is done: its accuracy, its cost, and that of its lineage."""
-    from smoothctl import cost
+    from smoothctl.records import cost
 
     own, last = cost.total(history), history[-1]
     before = cost.seconds(lineage) if lineage else 0.0
@@ -105,3 +106,27 @@ def finished(out: Path, settings: TrainSettings, history: list[dict[str, Any]], 
         "cost": {**vars(own), "lineage_seconds": None if before is None else before + own.seconds},
     }  # fmt: skip
     return Outcome(out, document, text)
+
+
+def show_log(log: Log, as_json: bool) -> None:
+    """Print the figures of one log on stdout: a table, or one JSON document."""
+    from smoothctl.reporting.frames import from_log
+    from smoothctl.reporting.measures.metrics import default_radii
+    from smoothctl.reporting.measures.summary import summarise
+    from smoothctl.reporting.output import document, tables
+
+    frame = from_log(log, log.path.parent.name or log.path.name)
+    radii = default_radii([frame])
+    summary = summarise(frame, radii)
+    if as_json:
+        rows = [vars(row) for row in log.rows]
+        content = document.build([summary], radii, list(log.notices))
+        console.result(json.dumps({"log": str(log.path), **content, "rows": rows}, indent=2, allow_nan=False))
+        return
+    table = tables.certified([summary], radii) if log.kind == "certify" else tables.predicted([summary])
+    table.show()
+    if summary.acr_reason:
+        console.note(f"no ACR: {summary.acr_reason}")
+    elif summary.abstained == 1 and not all(row.verdict == "misclassified" for row in log.rows):
+        console.note("every image abstained: the classifier may be at chance under this noise, or n too small")
+    console.result(f"log: {log.path}")

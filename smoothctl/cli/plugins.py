@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from smoothctl import console
+from smoothctl.base import console
 from smoothctl.cli import options
 
 if TYPE_CHECKING:
-    from smoothctl.plugins import Registered
+    from smoothctl.hooks.registry import Registered
 
 NAME = "plugins"
 EXAMPLES = "Examples: `smoothctl plugins`; `smoothctl plugins crt`"
@@ -22,7 +22,7 @@ def command(
     json: options.Json = False,
 ) -> None:
     """List methods, architectures, datasets and noises, where they come from, and what failed."""
-    from smoothctl.plugins import KINDS, registry
+    from smoothctl.hooks.registry import KINDS, registry
 
     plugins = registry()
     if name is not None:
@@ -45,8 +45,8 @@ def command(
 
 
 def _explain(name: str, as_json: bool) -> None:
-    from smoothctl.errors import UsageError
-    from smoothctl.plugins import KINDS, registry
+    from smoothctl.base.errors import UsageError
+    from smoothctl.hooks.registry import KINDS, registry
 
     found = []
     unknown = []

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from smoothctl import console
+from smoothctl.base import console
 from smoothctl.cli import evaluation, options
 
 if TYPE_CHECKING:
-    from smoothctl.files import FilePrediction
+    from smoothctl.evaluation.image_files import FilePrediction
 
 NAME = "predict"
 EXAMPLES = (
@@ -36,9 +36,10 @@ def command(
     resized so that its shorter side fits the model (bilinear), then cropped in the centre, and
     brought to the model's channels; noise comes after that.
     """
-    from smoothctl.config import PredictSettings, validated
-    from smoothctl.jobs import warn_other_function
-    from smoothctl.report.sources import default_log
+    from smoothctl.base.settings import validated
+    from smoothctl.evaluation.plan import warn_other_function
+    from smoothctl.records.log import default_log
+    from smoothctl.smoothing.settings import PredictSettings
 
     settings = validated(PredictSettings, options.given({**values, "n": n}, evaluation.SETTINGS))
     settings.check()
@@ -46,8 +47,8 @@ def command(
     chosen = evaluation.choose_model(model)
     certified = default_log(chosen, "certify")
     if images:
-        from smoothctl.files import predict_files
-        from smoothctl.runtime import choose_device
+        from smoothctl.base.devices import choose_device
+        from smoothctl.evaluation.image_files import predict_files
 
         given = options.assumptions(values, values["dataset"])
         device = choose_device(values["device"])

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from smoothctl import console
+from smoothctl.base import console
 from smoothctl.cli import options
 
 if TYPE_CHECKING:
-    from smoothctl.report.assemble import Report
-    from smoothctl.report.layout import Table
+    from smoothctl.reporting.assemble import Report
+    from smoothctl.reporting.output.layout import Table
 
 NAME = "report"
 EXAMPLES = (
@@ -144,9 +144,9 @@ def command(
     classifier), in the norm of the noise (L2 for gaussian), in units of pixels in [0,1], subject to
     floating-point arithmetic.
     """
-    from smoothctl.errors import SmoothctlError, UsageError
-    from smoothctl.report import assemble as assembling
-    from smoothctl.report import gates, sources
+    from smoothctl.base.errors import SmoothctlError, UsageError
+    from smoothctl.reporting import assemble as assembling
+    from smoothctl.reporting import gates, sources
 
     if baseline is not None and not cost:
         raise UsageError("--baseline belongs to --cost")
@@ -166,7 +166,7 @@ def command(
     as_json = json or format is Format.json
     parts = _parts(show or ())
     if out is not None:
-        from smoothctl.report import page
+        from smoothctl.reporting.output import page
 
         page.check_place(out)
     places = paths or [Path("runs")]
@@ -200,7 +200,7 @@ def command(
 
 
 def _show_cost(paths: list[Path], baseline: Path | None, format: Format) -> None:
-    from smoothctl.report import costs
+    from smoothctl.reporting import costs
 
     runs = costs.find_runs(paths)
     direct = costs.choose_baseline(runs, baseline)
@@ -222,19 +222,19 @@ def _print_tables(found: Sequence[Table], format: Format) -> None:
 def _print(
     report: Report, format: Format, as_json: bool, parts: set[str], intervals: bool, problems: list[str]
 ) -> None:
-    from smoothctl.report import assemble as assembling
-    from smoothctl.report import document
+    from smoothctl.reporting.output import document
+    from smoothctl.reporting.output.tables import choose_tables
 
     if as_json:
-        content = assembling.as_document(report, problems, parts)
+        content = document.as_document(report, problems, parts)
         console.result(json_format.dumps(content, indent=2, allow_nan=False))
         return
     if format is Format.html:
-        from smoothctl.report import page
+        from smoothctl.reporting.output import page
 
         console.result(page.render(report, "pictures are left out on stdout; --out DIR has them"))
         return
-    _print_tables(assembling.choose_tables(report, parts, intervals), format)
+    _print_tables(choose_tables(report, parts, intervals), format)
     if format is Format.rich and report.frames:
         console.note(document.GUARANTEE)
 
@@ -242,7 +242,7 @@ def _print(
 def _draw(report: Report, drawings: list[tuple[str, Path]]) -> None:
     if not drawings:
         return
-    from smoothctl.report import plots
+    from smoothctl.reporting.output import plots
 
     for kind, path in drawings:
         plots.save(plots.draw(kind, report), path)
@@ -251,8 +251,8 @@ def _draw(report: Report, drawings: list[tuple[str, Path]]) -> None:
 
 def _require(report: Report, tests: list[Any]) -> None:
     """Raise GateFailed with every requirement that is not met; what-ifs are not held to any."""
-    from smoothctl.errors import GateFailed, SmoothctlError
-    from smoothctl.report import gates
+    from smoothctl.base.errors import GateFailed, SmoothctlError
+    from smoothctl.reporting import gates
 
     logs = [*report.recorded, *report.predicted]
     if tests and not logs:
@@ -269,7 +269,7 @@ def _parts(show: Any) -> set[str]:
 
 
 def _changes(texts: Any) -> list[tuple[str, str]]:
-    from smoothctl.report import whatif
+    from smoothctl.reporting.measures import whatif
 
     changes = [next(iter(options.pairs([text], "--what-if").items())) for text in texts]
     for kind, value in changes:
@@ -279,13 +279,13 @@ def _changes(texts: Any) -> list[tuple[str, str]]:
 
 def _drawings(texts: Any) -> list[tuple[str, Path]]:
     """Read ``KIND=FILE``, ``KIND`` alone (to KIND.png), or ``FILE`` alone (a curve)."""
-    from smoothctl.report.kinds import check
+    from smoothctl.reporting.output.kinds import check
 
     return [check(text) for text in texts]
 
 
 def _radii(text: str | None) -> tuple[float, ...]:
-    from smoothctl.errors import UsageError
+    from smoothctl.base.errors import UsageError
 
     try:
         grid = tuple(float(part) for part in (text or "").replace(",", " ").split())

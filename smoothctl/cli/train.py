@@ -36,8 +36,8 @@ def command(
 
 def require_no_teacher(method: str) -> None:
     """Raise UsageError for a method that cannot be used without a teacher."""
-    from smoothctl.errors import UsageError
-    from smoothctl.plugins import registry
+    from smoothctl.base.errors import UsageError
+    from smoothctl.hooks.registry import registry
 
     if registry().find("method", method).value.needs_teacher:
         raise UsageError(f"--method {method} needs a teacher; use: smoothctl transfer --teacher MODEL --student ARCH")

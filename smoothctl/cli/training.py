@@ -6,17 +6,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from smoothctl import console
+from smoothctl.base import console
 from smoothctl.cli import options, outcomes
 
 if TYPE_CHECKING:
-    from smoothctl.api import Dataset, Recipe
-    from smoothctl.checkpoint import Model
     from smoothctl.cli.outcomes import Outcome
-    from smoothctl.config import TrainSettings
-    from smoothctl.cost import Link
-    from smoothctl.early import EarlyCheck
-    from smoothctl.execution import Execution
+    from smoothctl.hooks.datasets import Dataset
+    from smoothctl.hooks.recipes import Recipe
+    from smoothctl.models.checkpoint import Model
+    from smoothctl.records.cost import Link
+    from smoothctl.training.execution import Execution
+    from smoothctl.training.sanity_check import EarlyCheck
+    from smoothctl.training.settings import TrainSettings
 
 
 class Training:
@@ -139,16 +140,15 @@ def run_training(
 
     ``values`` are the command's options, ``lineage`` the runs that led to the teacher.
     """
-    from smoothctl.batches import TrainingData
-    from smoothctl.checkpoint import require_sigma
-    from smoothctl.config import train_settings
-    from smoothctl.data import open_dataset
-    from smoothctl.jobs import default_split
-    from smoothctl.models import canonical_arch
-    from smoothctl.plugins import registry
-    from smoothctl.trackers import find_trackers
-    from smoothctl.train import check_teacher, train
-    from smoothctl.trainer import Trainer
+    from smoothctl.hooks.registry import registry
+    from smoothctl.images.datasets import default_split, open_dataset
+    from smoothctl.models.checkpoint import require_sigma
+    from smoothctl.models.classifier import canonical_arch
+    from smoothctl.training.batches import TrainingData
+    from smoothctl.training.run import check_teacher, train
+    from smoothctl.training.settings import train_settings
+    from smoothctl.training.trackers import find_trackers
+    from smoothctl.training.trainer import Trainer
 
     plugins = registry()
     method = plugins.find("method", method_name).value
@@ -206,8 +206,8 @@ def run_training(
 
 def _early_check(values: dict[str, Any], settings: TrainSettings, teacher: Model | None) -> EarlyCheck | None:
     """The check of a student, at one sigma unless another radius is given; none for training without a teacher."""
-    from smoothctl.early import plan_check
-    from smoothctl.plugins import registry
+    from smoothctl.hooks.registry import registry
+    from smoothctl.training.sanity_check import plan_check
 
     radius, images = values["check_radius"], values["check_images"]
     if not images or (radius is None and teacher is None):
@@ -217,10 +217,11 @@ def _early_check(values: dict[str, Any], settings: TrainSettings, teacher: Model
 
 
 def _execution(values: dict[str, Any]) -> Execution:
-    from smoothctl.config import TeacherSettings, validated
-    from smoothctl.execution import Execution
-    from smoothctl.parallel import join_group
-    from smoothctl.runtime import choose_device
+    from smoothctl.base.devices import choose_device
+    from smoothctl.base.settings import validated
+    from smoothctl.smoothing.settings import TeacherSettings
+    from smoothctl.training.distributed import join_group
+    from smoothctl.training.execution import Execution
 
     device = choose_device(values["device"])
     teacher_device = values.get("teacher_device")

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from smoothctl import console
+from smoothctl.base import console
 from smoothctl.cli import options, outcomes, train, training
 
 if TYPE_CHECKING:
-    from smoothctl.checkpoint import Model
     from smoothctl.cli.outcomes import Outcome
-    from smoothctl.cost import Link
+    from smoothctl.models.checkpoint import Model
+    from smoothctl.records.cost import Link
 
 NAME = "transfer"
 EXAMPLES = (
@@ -81,8 +81,8 @@ def command(
     The student learns the teacher's answers on noisy images (CRT). Dataset, sigma and noise come
     from the teacher's file; the student's file records the chain of teachers.
     """
-    from smoothctl.errors import UsageError
-    from smoothctl.plugins import registry
+    from smoothctl.base.errors import UsageError
+    from smoothctl.hooks.registry import registry
 
     chosen = registry().find("method", method).value
     if not (chosen.needs_teacher or chosen.takes_teacher):
@@ -108,8 +108,8 @@ def command(
 
 def _students(student: str | None, chain: str | None) -> list[str]:
     """The architectures to train one after the other; raises UsageError unless it is clear which."""
-    from smoothctl.errors import UsageError
-    from smoothctl.models import find_architecture
+    from smoothctl.base.errors import UsageError
+    from smoothctl.models.classifier import find_architecture
 
     if (student is None) == (chain is None):
         raise UsageError("give the student, either by --student ARCH or by --chain ARCH,ARCH,...")
@@ -145,10 +145,10 @@ def _load(
     paths: Sequence[Path], taught: dict[str, Any], dataset: str | None, values: dict[str, Any]
 ) -> tuple[Model, list[Link]]:
     """The teacher, several models averaged if need be, and the runs that led to it."""
-    from smoothctl import cost
-    from smoothctl.checkpoint import load_model
-    from smoothctl.composition import combine
-    from smoothctl.runtime import choose_device
+    from smoothctl.base.devices import choose_device
+    from smoothctl.models.checkpoint import load_model
+    from smoothctl.models.composition import combine
+    from smoothctl.records import cost
 
     device = choose_device(values["device"])
     models = [load_model(path, device, options.assumptions(taught, dataset)) for path in paths]
@@ -157,8 +157,8 @@ def _load(
 
 
 def _lineage(model: Model) -> list[Link]:
-    from smoothctl import cost
-    from smoothctl.checkpoint import lineage
+    from smoothctl.models.checkpoint import lineage
+    from smoothctl.records import cost
 
     named = [
         cost.Link(each.arch, each.method, each.sha256, generation=place) for place, each in enumerate(lineage(model))
@@ -176,8 +176,8 @@ def _teach(
     chained: bool,
 ) -> list[Outcome]:
     """Train the students one after the other. A dry run plans each with the teacher that there is."""
-    from smoothctl.checkpoint import load_model
-    from smoothctl.models import canonical_arch
+    from smoothctl.models.checkpoint import load_model
+    from smoothctl.models.classifier import canonical_arch
 
     done: list[Outcome] = []
     whole = values["out"] or Path("runs") / f"{dataset}-{method}-chain"

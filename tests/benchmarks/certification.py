@@ -22,18 +22,18 @@ from scipy import stats
 from torch import Tensor, nn
 
 from smoothctl import Assumptions, LabelledImages, load_model
-from smoothctl.bounds import clopper_pearson_lower
-from smoothctl.certification import rule_maker
-from smoothctl.config import CertifySettings
-from smoothctl.data import open_split, pixels
-from smoothctl.draws import Stream
-from smoothctl.inference import Classifier, automatic_batch_size, make_ready
-from smoothctl.memory import keep_freed
-from smoothctl.models import build_classifier
-from smoothctl.plugins import registry
-from smoothctl.records import read_log
-from smoothctl.rules import Certificate
-from smoothctl.sampling import Rule, Sampler
+from smoothctl.base.draws import Stream
+from smoothctl.base.memory import keep_freed
+from smoothctl.hooks.registry import registry
+from smoothctl.images.datasets import open_split, pixels
+from smoothctl.models.classifier import build_classifier
+from smoothctl.records.log import read_log
+from smoothctl.smoothing.backends import Classifier, automatic_batch_size, make_ready
+from smoothctl.smoothing.bounds import clopper_pearson_lower
+from smoothctl.smoothing.certify import rule_maker
+from smoothctl.smoothing.rules import Certificate
+from smoothctl.smoothing.sampling import Rule, Sampler
+from smoothctl.smoothing.settings import CertifySettings
 
 CPU = torch.device("cpu")
 GAUSSIAN = registry().find("noise", "gaussian").value

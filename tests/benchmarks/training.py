@@ -18,14 +18,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from smoothctl import ArrayImages, load_model, memory
-from smoothctl.batches import TrainingData
-from smoothctl.config import TrainSettings, method_options
-from smoothctl.data import open_split
-from smoothctl.execution import Execution
-from smoothctl.plugins import registry
-from smoothctl.train import train
-from smoothctl.trainer import Trainer
+from smoothctl import ArrayImages, load_model
+from smoothctl.base import memory
+from smoothctl.hooks.registry import registry
+from smoothctl.images.datasets import open_split
+from smoothctl.training.batches import TrainingData
+from smoothctl.training.execution import Execution
+from smoothctl.training.run import train
+from smoothctl.training.settings import TrainSettings, method_options
+from smoothctl.training.trainer import Trainer
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "gaussian": {},

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from smoothctl.records import read_log
+from smoothctl.records.log import read_log
 from tests.cli.conftest import Typed, finish, start
 from tests.conftest import PluginMaker
 

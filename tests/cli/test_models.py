@@ -11,8 +11,8 @@ import pytest
 import torch
 from PIL import Image
 
-from smoothctl.checkpoint import load_model
 from smoothctl.cli import run
+from smoothctl.models.checkpoint import load_model
 
 OWN = """
 from torch import nn
@@ -216,7 +216,7 @@ def test_a_local_checkpoint_makes_no_network_calls(
     arch: str, colour: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Even if its record says that it began from pretrained weights."""
-    from smoothctl.checkpoint import save_model
+    from smoothctl.models.checkpoint import save_model
 
     out = train(arch, colour, tmp_path / "run")
     model = load_model(out)

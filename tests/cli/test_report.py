@@ -16,7 +16,7 @@ import pytest
 
 from smoothctl.cli import run
 from tests.cli.conftest import Typed
-from tests.report.make import HEADER, write_log
+from tests.reporting.make import HEADER, write_log
 
 ROWS = ["0 3 3 0.6 1 0.5", "20 3 3 0.1 1 0.5", "40 3 -1 0.0 0 0.5", "60 3 5 0.9 0 0.5"]
 REPOSITORY = Path(__file__).resolve().parents[2]

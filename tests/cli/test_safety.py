@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from smoothctl import UsageError, certify
-from smoothctl.errors import SmoothctlError
+from smoothctl.base.errors import SmoothctlError
 from tests.cli.conftest import Typed
 
 QUICK = "train --dataset digits --arch lenet --sigma 0.25 --epochs 2"

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from smoothctl.errors import UsageError
-from smoothctl.sharing import Shard, read_shard
+from smoothctl.base.errors import UsageError
+from smoothctl.records.shards import Shard, read_shard
 from tests.cli.conftest import Typed, finish, start
 from tests.cli.test_certify import determined
 

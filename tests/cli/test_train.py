@@ -345,7 +345,7 @@ def test_two_processes_cannot_train_in_one_run(typed: Typed, workplace: Path) ->
 
 @pytest.mark.parametrize("name", ["model.safetensors"])
 def test_safetensors_file_is_a_model_too(typed: Typed, trained: Path, workplace: Path, name: str) -> None:
-    from smoothctl.checkpoint import save_model
+    from smoothctl.models.checkpoint import save_model
 
     model = load_model(trained)
     save_model(workplace / name, model.info, model.classifier.network.state_dict())

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from smoothctl import load_model
-from smoothctl.cost import Link, lineage_of, teachers_of
-from smoothctl.rundir import RunDirectory
+from smoothctl.records.cost import Link, lineage_of, teachers_of
+from smoothctl.records.run_directory import RunDirectory
 from tests.cli.conftest import Typed, start
 from tests.cli.test_train import same_weights, torchrun, weights
 from tests.conftest import PluginMaker
@@ -193,9 +193,9 @@ def test_a_file_of_settings_for_the_teacher_is_checked_like_the_command(
 
 
 def test_the_early_look_agrees_with_certify(typed: Typed, trained: Path, workplace: Path) -> None:
-    from smoothctl.data import open_split
-    from smoothctl.early import ALPHA, LIMIT, SELECTION, plan_check
-    from smoothctl.plugins import registry
+    from smoothctl.hooks.registry import registry
+    from smoothctl.images.datasets import open_split
+    from smoothctl.training.sanity_check import ALPHA, LIMIT, SELECTION, plan_check
 
     model = load_model(trained)
     heldout = open_split(registry().find("dataset", "digits").value, "test")

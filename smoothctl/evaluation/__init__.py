@@ -1,0 +1,1 @@
+"""A dataset's images certified or predicted under a model, into a log."""

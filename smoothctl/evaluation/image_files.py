@@ -1,0 +1,120 @@
+"""Predicting image files, of any size that PIL reads."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from PIL import Image, ImageOps
+from torch import Tensor
+
+from smoothctl.base import console
+from smoothctl.base.errors import UsageError
+from smoothctl.evaluation.plan import warn_mismatch, warn_other_function
+from smoothctl.hooks.registry import registry
+from smoothctl.images.datasets import to_pixels
+from smoothctl.images.resizing import Fit
+from smoothctl.models.checkpoint import load_model, require_sigma
+from smoothctl.models.composition import denoised
+from smoothctl.models.import_checkpoint import Assumptions
+from smoothctl.records.log import read_sidecar
+from smoothctl.smoothing.backends import automatic_batch_size, make_ready
+from smoothctl.smoothing.predict import Prediction, majority
+from smoothctl.smoothing.sampling import Sampler
+from smoothctl.smoothing.settings import PredictSettings
+
+
+@dataclass(frozen=True)
+class FilePrediction:
+    """What the smoothed classifier says of one file; ``class_name`` is None when it abstains."""
+
+    path: Path
+    predict: int
+    class_name: str | None
+    n: int
+    p_value: float
+    votes: dict[str, int]
+
+    def leading(self, count: int) -> list[tuple[str, int]]:
+        """The classes with most votes."""
+        ranked = sorted(self.votes.items(), key=lambda pair: -pair[1])
+        return [pair for pair in ranked if pair[1]][:count]
+
+    def plain(self) -> dict[str, Any]:
+        """As plain data."""
+        return {**vars(self), "path": str(self.path)}
+
+
+def predict_files(
+    model_path: Path,
+    paths: Sequence[Path],
+    settings: PredictSettings,
+    device: torch.device,
+    batch_size: int | None,
+    given: Assumptions | None,
+    denoiser: Path | None,
+    certified: Path,
+) -> list[FilePrediction]:
+    """Predict each file; its noise belongs to its pixels, so that neither name nor order matters.
+
+    ``certified`` is the model's certification log: by itself, the backend is the one used there. Raises UsageError
+    for a file that is not an image.
+    """
+    model = denoised(load_model(model_path, device, given), denoiser, settings.sigma)
+    info = model.info
+    sigma = require_sigma(settings.sigma, model)
+    noise = settings.noise or info.noise
+    warn_mismatch(model, sigma, noise)
+    images = [read_image(path, info.input_shape) for path in paths]
+    size = batch_size or automatic_batch_size(info.input_shape, device)
+    backend = settings.backend
+    if backend == "auto" and read_sidecar(certified).get("settings", {}).get("backend") != "onnxruntime":
+        backend = "eager"
+    classifier = make_ready(model.classifier, info.input_shape, device, size, settings.precision, backend)
+    warn_other_function(classifier, certified)
+    sampler: Sampler[Prediction] = Sampler(
+        classifier, registry().find("noise", noise).value, sigma, settings.seed, device, size
+    )
+    outcomes = [
+        next(sampler.run([(pixel_key(x), x)], lambda index: majority(settings.n, settings.alpha))).outcome
+        for x in images
+    ]
+    return [
+        FilePrediction(
+            path,
+            outcome.predict,
+            info.class_names[outcome.predict] if outcome.predict >= 0 else None,
+            outcome.n,
+            outcome.p_value,
+            dict(zip(info.class_names, outcome.votes.tolist(), strict=True)),
+        )
+        for path, outcome in zip(paths, outcomes, strict=True)
+    ]
+
+
+def read_image(path: Path, shape: tuple[int, int, int]) -> Tensor:
+    """Read an image as float32 [C,H,W] in [0,1] in the model's shape, saying on stderr if it was resized.
+
+    It is turned upright, brought to grey (1 channel) or RGB (3), resized (bilinear) so that it
+    just covers the model's height and width, and cropped in the centre.
+    """
+    channels, height, width = shape
+    try:
+        with Image.open(path) as opened:
+            upright = ImageOps.exif_transpose(opened)
+            image = upright.convert("L" if channels == 1 else "RGB")
+    except (OSError, SyntaxError, ValueError) as error:
+        raise UsageError(f"{path} cannot be read as an image ({' '.join(str(error).split())})") from None
+    if image.size != (width, height):
+        console.note(f"{path}: {image.width}x{image.height} resized and centre-cropped to {width}x{height}")
+        image = Fit(shape)(image)
+    return to_pixels(image, str(path))
+
+
+def pixel_key(x: Tensor) -> int:
+    """A number below 2^63 that belongs to an image's pixels."""
+    return int.from_bytes(hashlib.sha256(x.numpy().tobytes()).digest()[:8], "big") >> 1

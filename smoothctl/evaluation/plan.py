@@ -1,0 +1,204 @@
+"""Jobs: a dataset's images to be certified or predicted under a model, checked and planned."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from smoothctl.base import console
+from smoothctl.base.devices import versions
+from smoothctl.base.errors import UsageError
+from smoothctl.hooks.datasets import Dataset, LabelledImages
+from smoothctl.hooks.noises import Noise
+from smoothctl.hooks.registry import Registered, provenance, registry
+from smoothctl.images.datasets import READ_ERRORS, default_split, fingerprint, open_dataset, to_pixels
+from smoothctl.images.resizing import transform_of
+from smoothctl.models.checkpoint import Model, check_classes, load_model, require_sigma
+from smoothctl.models.classifier import find_architecture
+from smoothctl.models.composition import denoised
+from smoothctl.models.import_checkpoint import Assumptions
+from smoothctl.records.log import read_sidecar
+from smoothctl.smoothing.backends import Classifier, automatic_batch_size, make_ready
+from smoothctl.smoothing.certify import NO_LABEL, rule_maker
+from smoothctl.smoothing.predict import majority
+from smoothctl.smoothing.sampling import Rule, Sampler
+from smoothctl.smoothing.settings import CertifySettings, PredictSettings
+
+# From so many forward passes on, exporting the network to a faster runtime pays.
+WORTH_EXPORTING = 100_000
+
+
+@dataclass(frozen=True)
+class Job:
+    """A model, the images that it is to decide, and the settings that decide them."""
+
+    model: Model
+    dataset: Dataset
+    images: LabelledImages
+    indices: range
+    noise: Noise
+    sigma: float
+    settings: CertifySettings | PredictSettings
+    device: torch.device
+    sources: tuple[Registered, ...]
+    classifier: Classifier
+    batch_size: int
+    rule: Callable[[int], Rule[Any]]
+
+    def identity(self) -> dict[str, Any]:
+        """Everything that decides the rows of the log, and so must agree to go on with one."""
+        return {
+            **self.settings.model_dump(mode="json"),
+            "dataset": self.dataset.name,
+            "split": self.split,
+            "data": fingerprint(self.images),
+            "transform": transform_of(self.images),
+            "sigma": self.sigma,
+            "noise": self.noise.name,
+            "norm": self.noise.norm,
+            "rule": self.settings.rule,
+            "backend": self.classifier.backend,
+            "device": self.device.type,
+            "model": self.model.sha256,
+        }
+
+    @property
+    def split(self) -> str:
+        return self.settings.split or default_split(self.dataset)
+
+    def about(self) -> dict[str, Any]:
+        """What the log records besides: it does not decide the rows."""
+        info = self.model.info
+        return {
+            "model": {"path": str(self.model.path), **info.model_dump(mode="json", exclude={"versions", "plugins"})},
+            "class_names": list(self.dataset.class_names),
+            "plugins": provenance(self.sources),
+            "versions": versions(),
+        }
+
+    def plan(self) -> str:
+        """Say which images it is about and what they cost."""
+        first, last, step = self.indices[0], self.indices[-1], self.indices.step
+        count = len(self.indices)
+        return (
+            f"{count} of {len(self.images)} images of {self.dataset.name} {self.split} "
+            f"(idx {first}..{last} step {step}), {self._at_most}{self.settings.most_copies:,} forward passes each, "
+            f"{count * self.settings.most_copies:,} in all"
+        )
+
+    @property
+    def _at_most(self) -> str:
+        return "" if self.settings.rule in ("cohen", "majority") else "at most "
+
+    def estimate(self) -> float:
+        """Seconds that the whole job may take, from a few real batches."""
+        sampler: Sampler[Any] = self.sampler()
+        x = next(image for _, image in self.readable(self.indices, lambda *_: None))
+        trial = max(self.batch_size, 100)
+        seconds = math.inf
+        for _ in range(2):
+            start = time.perf_counter()
+            list(sampler.run([(0, x)], lambda index: majority(trial, 0.5)))
+            seconds = min(seconds, time.perf_counter() - start)
+        return seconds / trial * self.settings.most_copies * len(self.indices)
+
+    def sampler(self, on_batch: Callable[[int], None] = lambda copies: None) -> Sampler[Any]:
+        """A sampler for this job's model and noise."""
+        seed = self.settings.seed
+        return Sampler(self.classifier, self.noise, self.sigma, seed, self.device, self.batch_size, on_batch)
+
+    def readable(self, indices: Any, on_failure: Any) -> Iterator[tuple[int, Tensor]]:
+        """The images that can be read; ``on_failure(index, reason)`` is told of the others."""
+        for index in indices:
+            try:
+                image, _ = self.images[index]
+            except READ_ERRORS as error:
+                on_failure(index, f"failed: {type(error).__name__}: {' '.join(str(error).split())}")
+                continue
+            x = to_pixels(image, f"image {index}")
+            if tuple(x.shape) != self.model.info.input_shape:
+                raise UsageError(
+                    f"image {index} has shape {tuple(x.shape)}, the model takes {self.model.info.input_shape}"
+                )
+            yield index, x
+
+
+def prepare(
+    model_path: Path,
+    settings: CertifySettings | PredictSettings,
+    *,
+    data: Path | None,
+    device: torch.device,
+    download: bool = False,
+    batch_size: int | None = None,
+    given: Assumptions | None = None,
+    denoiser: Path | None = None,
+) -> Job:
+    """Load and check everything that a job needs, before any sampling.
+
+    ``given`` says what a model file of other code does not; ``denoiser`` is put in front of the model.
+    Raises UsageError for what does not fit together, and warns of a sigma that the model was not trained for.
+    """
+    settings.check()
+    plugins = registry()
+    given = replace(given or Assumptions(), noise=settings.noise)
+    asked = plugins.find("dataset", settings.dataset) if settings.dataset else None
+    if asked is not None:
+        known = asked.value if asked.value.shape and asked.value.class_names else None
+        split = settings.split or default_split(asked.value)
+        given = replace(given, dataset=known or open_dataset(asked.value, split, data, download)[0])
+    model = denoised(load_model(model_path, device, given), denoiser, settings.sigma)
+    entry = asked or plugins.find("dataset", model.info.dataset)
+    split = settings.split or default_split(entry.value)
+    dataset, images = open_dataset(entry.value, split, data, download, model.info.input_shape)
+    check_classes(model, dataset.class_names, dataset.name)
+    noise = plugins.find("noise", settings.noise or model.info.noise)
+    sigma = require_sigma(settings.sigma, model)
+    warn_mismatch(model, sigma, noise.name)
+    indices = settings.indices(len(images))
+    shape = model.info.input_shape
+    size = batch_size or automatic_batch_size(shape, device)
+    backend = settings.backend
+    if backend == "auto" and settings.likely_copies * len(indices) < WORTH_EXPORTING:
+        backend = "eager"
+    classifier = make_ready(model.classifier, shape, device, size, settings.precision, backend)
+    sources = (entry, noise, find_architecture(model.info.arch))
+    rule = _rule_by_index(settings, noise.value, sigma, images)
+    return Job(model, dataset, images, indices, noise.value, sigma, settings, device, sources, classifier, size, rule)
+
+
+def _rule_by_index(
+    settings: CertifySettings | PredictSettings, noise: Noise, sigma: float, images: LabelledImages
+) -> Callable[[int], Rule[Any]]:
+    if not isinstance(settings, CertifySettings):
+        return lambda index: majority(settings.n, settings.alpha)
+    make = rule_maker(settings, noise, sigma)
+    if settings.skip_misclassified:
+        return lambda index: make(int(images[index][1]))
+    return lambda index: make(NO_LABEL)
+
+
+def warn_other_function(classifier: Classifier, certified: Path) -> None:
+    """Warn if a log certified the model in another precision or backend: strictly, that is another function."""
+    there = read_sidecar(certified).get("settings", {})
+    for key in ("precision", "backend"):
+        here = getattr(classifier, key)
+        if there.get(key, here) != here:
+            console.warn(f"{certified} was certified with {key} {there[key]}, this predicts with {here}")
+
+
+def warn_mismatch(model: Model, sigma: float, noise: str) -> None:
+    """Warn of noise that the model was not trained for."""
+    trained = model.info.sigma
+    if trained is not None and sigma != trained:
+        how = f"for sigma {trained:g}" if trained else "without noise"
+        console.warn(f"the model was trained {how}, here sigma is {sigma:g}")
+    if noise != model.info.noise:
+        console.warn(f"the model was trained under {model.info.noise} noise, here it is {noise}")

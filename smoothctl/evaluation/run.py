@@ -1,0 +1,143 @@
+"""The work that fills a log: alone, as one of torchrun's workers, or as one shard of several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from smoothctl.base import console, files
+from smoothctl.evaluation.plan import Job
+from smoothctl.evaluation.workers import Workers, join_workers
+from smoothctl.hooks.noises import ABSTAIN
+from smoothctl.hooks.registry import registry
+from smoothctl.hooks.trackers import Event
+from smoothctl.images.datasets import image_id
+from smoothctl.records.log import CERTIFY_COLUMNS, PREDICT_COLUMNS, Log, format_votes, read_log
+from smoothctl.records.shards import Shard
+from smoothctl.records.writer import Writer, open_log, part_path
+from smoothctl.smoothing.predict import Prediction
+from smoothctl.smoothing.rules import Certificate
+from smoothctl.smoothing.sampling import Decided
+from smoothctl.smoothing.settings import CertifySettings
+
+
+def run(job: Job, path: Path, overwrite: bool = False, shard: Shard | None = None) -> Log | None:
+    """Decide every image that is not on record in the log yet; return the whole log.
+
+    Under torchrun the workers share the images out; only the first returns the log, the others
+    None. Raises UsageError if the log was made with other settings.
+    """
+    columns = CERTIFY_COLUMNS if _certifying(job) else PREDICT_COLUMNS
+    workers = join_workers()
+    if workers is not None and not workers.leads:
+        _help(job, path, columns, workers)
+        return None
+    try:
+        indices = shard.of(job.indices) if shard else list(job.indices)
+        about = job.about() if shard is None else {**job.about(), "shard": str(shard), "whole": len(job.indices)}
+        with open_log(path, columns, job.identity(), about, indices, overwrite) as log:
+            _lead(job, log, indices, workers)
+    except Exception as error:
+        if workers is not None:
+            workers.announce_failure(error)
+        raise
+    return read_log(path, allow_empty=shard is not None)
+
+
+def _lead(job: Job, log: Writer, indices: Sequence[int], workers: Workers | None) -> None:
+    """Do the images that are missing, alone or with the workers, and put everything into the log."""
+    done = log.done | log.absorb()
+    todo = [index for index in indices if index not in done]
+    if workers is not None:
+        workers.announce(todo)
+        workers.todo()
+    if not todo:
+        console.note(f"{log.path} is finished ({len(indices)} images with the same settings); nothing to do")
+        return
+    if done:
+        console.note(f"going on with {log.path}: {len(done)} of {len(indices)} images are on record")
+    if workers is None:
+        _fill(job, log, todo, todo, quiet=False)
+        return
+    _fill(job, log, workers.hand_out(todo), todo, quiet=False)
+    workers.wait_for_others()
+    log.absorb()
+    if left := sorted(set(todo) - log.on_record()):
+        console.note(f"doing the {len(left)} images that workers left unfinished")
+        _fill(job, log, left, left, quiet=False)
+
+
+def _help(job: Job, path: Path, columns: tuple[str, ...], workers: Workers) -> None:
+    """Work as one of torchrun's other workers, into a part file of its own."""
+    todo = workers.todo()
+    if not todo:
+        return
+    part = part_path(path, workers.rank)
+    with files.exclusive(part):
+        log = Writer(part, columns, frozenset())
+        part.touch()
+        _fill(job, log, workers.hand_out(todo), todo, quiet=True)
+        workers.finish()
+
+
+def _certifying(job: Job) -> bool:
+    return isinstance(job.settings, CertifySettings)
+
+
+def _fill(job: Job, log: Writer, indices: Iterable[int], todo: Sequence[int], quiet: bool) -> None:
+    what = "certify" if _certifying(job) else "predict"
+    plugins = registry()
+    plugins.notify(Event(f"{what}.start", log.path, job.identity()))
+    failures: list[int] = []
+    done = 0
+
+    def failed(index: int, reason: str) -> None:
+        failures.append(index)
+        console.warn(f"image {index}: {reason}")
+        log.append(**_failed_cells(index, reason))
+
+    with console.progress(what, len(todo) * job.settings.most_copies, quiet) as advance:
+        sampler = job.sampler(lambda copies: advance(copies, f"{done}/{len(todo)} images"))
+        for decided in sampler.run(job.readable(indices, failed), job.rule):
+            cells = _cells(job, decided)
+            log.append(**cells)
+            done += 1
+            plugins.notify(Event(f"{what}.image", log.path, cells))
+    plugins.notify(Event(f"{what}.end", log.path, {"decided": done, "failed": len(failures)}))
+
+
+def _cells(job: Job, decided: Decided[Any]) -> Mapping[str, Any]:
+    outcome: Certificate | Prediction = decided.outcome
+    label = int(job.images[decided.index][1])
+    cells = {
+        "idx": decided.index,
+        "label": label,
+        "predict": outcome.predict,
+        "correct": int(outcome.predict == label),
+        "time": f"{decided.seconds:.4f}",
+        "top": outcome.top,
+        "n": outcome.n,
+        "votes": format_votes(outcome.votes),
+        "image": image_id(job.images, decided.index),
+        "status": "ok",
+    }
+    if isinstance(outcome, Certificate):
+        return {
+            **cells,
+            "radius": outcome.radius,
+            "p_lower": outcome.p_lower,
+            "selection": format_votes(outcome.selection),
+            "verdict": outcome.verdict,
+        }
+    return {**cells, "p_value": outcome.p_value}
+
+
+def _failed_cells(index: int, reason: str) -> Mapping[str, Any]:
+    """A failed image counts as wrong for whoever reads the field's own columns; ``status`` says why."""
+    nothing = dict.fromkeys(("votes", "selection", "image", "verdict"), "")
+    numbers = dict.fromkeys(("time", "radius", "p_lower", "p_value"), 0.0)
+    return {
+        "idx": index, "label": -1, "predict": ABSTAIN, "correct": 0, "top": -1, "n": 0,
+        **nothing, **numbers, "status": reason,
+    }  # fmt: skip

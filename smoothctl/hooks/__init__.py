@@ -1,0 +1,1 @@
+"""Where the engine and its plugins meet: hooks, what plugins return, and who brought it."""

@@ -1,0 +1,73 @@
+"""Training objectives, and the batch that they are given."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict
+
+from smoothctl.hooks.recipes import Recipe
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One optimiser step's images as a method sees them.
+
+    x: clean images [B,C,H,W] in [0,1]; y: labels [B]; index: places in the dataset [B]; epoch:
+    counted from 0, of ``epochs``; sigma: the scale of the noise; teacher: a frozen network from
+    pixels to logits, or None. All random numbers come from the batch, so that a run can be repeated,
+    and is the same whether one process has the batch or several share it.
+    """
+
+    x: Tensor
+    y: Tensor
+    index: Tensor
+    epoch: int
+    epochs: int
+    sigma: float
+    sample_noise: Callable[[tuple[int, ...]], Tensor]
+    sample_uniform: Callable[[tuple[int, ...]], Tensor]
+    teacher: Callable[[Tensor], Tensor] | None = None
+
+    def noise(self, copies: int = 1) -> Tensor:
+        """Draw fresh noise [copies*B,C,H,W], to be added to ``x.repeat(copies, 1, 1, 1)``."""
+        return self.sample_noise((copies * self.x.shape[0], *self.x.shape[1:]))
+
+    def uniform(self, copies: int = 1) -> Tensor:
+        """Draw numbers between 0 and 1, one for each copy of each image: [copies*B]."""
+        return self.sample_uniform((copies * self.x.shape[0],))
+
+    def noisy(self, copies: int = 1) -> Tensor:
+        """The images with fresh noise, never clipped: [copies*B,C,H,W], all images copy by copy."""
+        return self.x.repeat(copies, 1, 1, 1) + self.noise(copies)
+
+
+class Method(ABC):
+    """A training objective. Subclasses set ``name``, may narrow ``Options``, and write ``loss``.
+
+    ``smoothctl transfer`` serves methods that need a teacher and those that merely take one.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str] = ""
+    needs_teacher: ClassVar[bool] = False
+    takes_teacher: ClassVar[bool] = False
+    recipes: ClassVar[Sequence[Recipe]] = ()
+
+    class Options(BaseModel):
+        """The method's own options, given as ``-o name=value``; descriptions are the help."""
+
+        model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    def __init__(self, options: Any = None):
+        self.options: Any = self.Options() if options is None else options
+
+    @abstractmethod
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor | tuple[Tensor, dict[str, Tensor]]:
+        """The loss of one step, a mean over the batch's images, or (loss, parts to log)."""

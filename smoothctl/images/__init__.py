@@ -1,0 +1,1 @@
+"""Images and labels: datasets, image files, resizing, batches."""

@@ -1,0 +1,1 @@
+"""Base classifiers: built, loaded from model files and third-party checkpoints, composed."""

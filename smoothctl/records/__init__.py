@@ -1,0 +1,1 @@
+"""What commands leave behind: logs, run directories, lineage and cost."""

@@ -1,0 +1,125 @@
+"""Shards of a job that several processes do by themselves, and joining their logs."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from smoothctl.base import console, files, launcher
+from smoothctl.base.errors import UsageError
+from smoothctl.records.log import Log, complete_lines, read_log, settings_path
+from smoothctl.records.writer import index_of, read_settings, write_lines
+
+
+@dataclass(frozen=True)
+class Shard:
+    """The ``index``-th (from 1) of ``count`` shares of a job's images."""
+
+    index: int
+    count: int
+
+    def of(self, indices: Sequence[int]) -> list[int]:
+        """Every ``count``-th image; a share may be empty."""
+        return list(indices[self.index - 1 :: self.count])
+
+    def __str__(self) -> str:
+        return f"{self.index}/{self.count}"
+
+
+def read_shard(text: str, environment: Mapping[str, str] = os.environ) -> Shard:
+    """Read ``2/5``, or ``slurm`` for the variables of a Slurm array; raises UsageError for anything else."""
+    if text == "slurm":
+        try:
+            shard = Shard(*launcher.array_task(environment))
+        except (KeyError, ValueError):
+            raise UsageError(
+                f"--shard slurm needs {launcher.SLURM_INDEX} and {launcher.SLURM_COUNT}, as in a Slurm array job"
+            ) from None
+        if shard.count == 1:
+            console.warn("this Slurm array has a single task, which does all images; --shard I/K does a single share")
+    elif match := re.fullmatch(r"(\d+)/(\d+)", text):
+        shard = Shard(int(match[1]), int(match[2]))
+    else:
+        raise UsageError(f"--shard {text}: write it as 1/4, 2/4, ..., or slurm in a Slurm array job")
+    if not 1 <= shard.index <= shard.count:
+        raise UsageError(f"--shard {text}: the first number goes from 1 to the second")
+    return shard
+
+
+NOT_MERGED = "Nothing is merged"
+
+
+def share_path(log: Path, share: Shard) -> Path:
+    """Where one share of a job writes its log."""
+    return log.with_name(f"{log.stem}.share-{share.index}-of-{share.count}{log.suffix}")
+
+
+def is_merged(share: Path) -> bool:
+    """Whether a log is a share, by its name, and the whole lies beside it."""
+    name = re.fullmatch(r"(.+)\.share-\d+-of-\d+", share.stem)
+    return name is not None and share.with_name(f"{name[1]}{share.suffix}").exists()
+
+
+def merge_shares(path: Path, given: Mapping[str, Any], overwrite: bool = False) -> Log:
+    """Join the logs of all shares of a job into what one process would have written.
+
+    Raises UsageError, and writes nothing, if images are missing, if shares have other settings than
+    each other or than ``given``, or other rows for an image, or if the log is there already.
+    """
+    parts = sorted(path.parent.glob(f"{path.stem}.share-*-of-*{path.suffix}"))
+    if not parts:
+        raise UsageError(f"there are no shares of {path} ({path.stem}.share-1-of-2{path.suffix} and so on)")
+    if path.exists() and not overwrite:
+        raise UsageError(f"{path} is there already; --overwrite replaces it, or choose another --out")
+    counts = {part.stem.rsplit("-of-", 1)[1] for part in parts}
+    if len(counts) > 1:
+        raise UsageError(
+            f"shares of {' and of '.join(sorted(counts))} lie beside each other; remove those that are not meant"
+        )
+    about = [_sidecar_of_share(part) for part in parts]
+    first = about[0]["settings"]
+    files.require_same({key: first.get(key) for key in given}, given, parts[0], NOT_MERGED)
+    for part, other in zip(parts, about, strict=True):
+        files.require_same(other["settings"], first, part, NOT_MERGED)
+    header, lines = _joined_rows(parts)
+    described = {key: value for key, value in about[0]["about"].items() if key not in ("shard", "whole")}
+    whole = about[0]["about"].get("whole", len(lines))
+    if len(lines) < whole:
+        raise UsageError(
+            f"the shares {', '.join(part.name for part in parts)} hold {len(lines)} of {whole} images; "
+            "finish them all, then merge"
+        )
+    with files.exclusive(path):
+        path.unlink(missing_ok=True)
+        files.write_json(settings_path(path), {**about[0], "planned": whole, "about": described})
+        write_lines(path, [header, *(lines[index] for index in sorted(lines))])
+    return read_log(path)
+
+
+def _sidecar_of_share(part: Path) -> dict[str, Any]:
+    there = read_settings(part)
+    if there is None:
+        raise UsageError(f"{part} has no {settings_path(part).name}, so it is not known how it was made")
+    return there
+
+
+def _joined_rows(parts: Sequence[Path]) -> tuple[str, dict[int, str]]:
+    """The header and the rows of several logs, by index; rows may differ in their time only."""
+    lines: dict[int, str] = {}
+    header = ""
+    for part in parts:
+        read_log(part, allow_empty=True)  # or say what is wrong with it
+        (own, *rows), _ = complete_lines(part.read_text(encoding="utf-8"))
+        header = header or own
+        if own != header:
+            raise UsageError(f"{part} has other columns than the shares before it")
+        clock = header.split("\t").index("time")
+        for row in rows:
+            cells, there = row.split("\t"), lines.setdefault(index_of(row), row).split("\t")
+            if cells[:clock] + cells[clock + 1 :] != there[:clock] + there[clock + 1 :]:
+                raise UsageError(f"{part} has another row for idx {index_of(row)} than the shares before it")
+    return header, lines

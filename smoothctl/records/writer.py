@@ -1,0 +1,154 @@
+"""Writing logs: appending, going on, sorting, and joining what several processes wrote."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from smoothctl.base import files
+from smoothctl.base.errors import UsageError
+from smoothctl.records.log import complete_lines, settings_path
+
+FORMAT = 1
+
+
+def part_path(log: Path, rank: int) -> Path:
+    """Where a worker other than the first appends; it is taken into the log in the end."""
+    return log.with_name(f"{log.name}.worker{rank}")
+
+
+@dataclass(frozen=True)
+class Writer:
+    """Appends rows to a log under way; ``done`` holds the indices that it had before."""
+
+    path: Path
+    columns: tuple[str, ...]
+    done: frozenset[int]
+
+    def on_record(self) -> set[int]:
+        """The indices that the log holds now."""
+        lines, _ = complete_lines(self.path.read_text(encoding="utf-8"))
+        return {index_of(line) for line in lines[1:]}
+
+    def absorb(self) -> frozenset[int]:
+        """Take in, and then remove, what other workers left in part files; return its indices."""
+        taken: set[int] = set()
+        for part in sorted(self.path.parent.glob(f"{self.path.name}.worker*")):
+            with files.exclusive(part):
+                lines, _ = complete_lines(part.read_text(encoding="utf-8"))
+                fresh = [line for line in lines if index_of(line) not in self.done]
+                with self.path.open("a", encoding="utf-8", newline="") as handle:
+                    handle.writelines(f"{line}\n" for line in fresh)
+                    handle.flush()
+                    os.fsync(handle.fileno())
+                part.unlink()
+            taken |= {index_of(line) for line in fresh}
+        return frozenset(taken)
+
+    def append(self, **cells: Any) -> None:
+        """Put one image on disk; it is there when this returns."""
+        text = "\t".join(_cell(cells[name]) for name in self.columns) + "\n"
+        with self.path.open("a", encoding="utf-8", newline="") as handle:
+            handle.write(text)
+            handle.flush()
+            os.fsync(handle.fileno())
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return repr(value)
+    return str(value).replace("\t", " ").replace("\n", " ")
+
+
+@contextmanager
+def open_log(
+    path: Path,
+    columns: tuple[str, ...],
+    settings: Mapping[str, Any],
+    about: Mapping[str, Any],
+    indices: Collection[int],
+    overwrite: bool,
+) -> Iterator[Writer]:
+    """Begin a log or go on with it, alone; the rule is that of :mod:`smoothctl.outputs`.
+
+    Going on drops a last line that was cut short and the rows of images that failed.
+    ``settings`` decide the rows of the images ``indices``; ``about`` is recorded besides. Raises
+    UsageError if a log of other settings, or a file that is no log of ours, lies there.
+    """
+    check_log_name(path)
+    with files.exclusive(path):
+        there = read_settings(path)
+        if path.exists() and there is None:
+            missing = settings_path(path).name
+            raise UsageError(
+                f"{path} exists and has no {missing}, so it is not known how it was made; choose another --out"
+            )
+        if path.exists() and there is not None and not overwrite:
+            files.require_same(there["settings"], settings, path)
+            done = _rows_on_record(path, columns, indices)
+        else:
+            path.unlink(missing_ok=True)
+            content = {"format": FORMAT, "settings": settings, "planned": len(indices), "about": about}
+            files.write_json(settings_path(path), content)
+            write_lines(path, ["\t".join(columns)])
+            done = frozenset()
+        yield Writer(path, columns, done)
+        _sort(path)
+
+
+def check_log_name(path: Path) -> None:
+    """Raise UsageError for a log that would not end in .tsv: its settings lie beside it in .json."""
+    if path.suffix != ".tsv":
+        raise UsageError(f"--out {path}: a log's name ends in .tsv")
+
+
+def read_settings(path: Path) -> dict[str, Any] | None:
+    """What lies beside a log, or None; raises UsageError if it is something else than a log's settings."""
+    sidecar = settings_path(path)
+    if not sidecar.exists():
+        return None
+    there = files.read_json(sidecar)
+    if not isinstance(there, dict) or not isinstance(there.get("settings"), dict) or "planned" not in there:
+        raise UsageError(f"{sidecar} does not hold the settings of a log; choose another --out")
+    return there
+
+
+def _rows_on_record(path: Path, columns: tuple[str, ...], indices: Collection[int]) -> frozenset[int]:
+    """The images that are done; cut and failed rows are taken out. Raises UsageError for a damaged log."""
+    remedy = "choose another --out, or --overwrite to start anew"
+    try:
+        lines, cut = complete_lines(path.read_text(encoding="utf-8"))
+        done = [index_of(line) for line in lines[1:] if line.endswith("\tok")]
+        places = [index_of(line) for line in lines[1:]]
+    except ValueError:
+        raise UsageError(f"{path} is damaged: a row does not begin with an index; {remedy}") from None
+    if not lines or lines[0] != "\t".join(columns):
+        raise UsageError(f"{path} is damaged: its first line is not a log's header; {remedy}")
+    if len(set(places)) < len(places):
+        raise UsageError(f"{path} is damaged: an idx is repeated; {remedy}")
+    if strange := sorted(set(places) - set(indices)):
+        raise UsageError(f"{path} holds idx {strange[0]}, which is not one of the images asked for; {remedy}")
+    if cut or len(done) < len(places):
+        write_lines(path, [lines[0], *(line for line in lines[1:] if line.endswith("\tok"))])
+    return frozenset(done)
+
+
+def _sort(path: Path) -> None:
+    """Put the rows of a log in the order of their images, which may have been decided in another."""
+    (header, *rows), _ = complete_lines(path.read_text(encoding="utf-8"))
+    ordered = sorted(rows, key=index_of)
+    if ordered != rows:
+        write_lines(path, [header, *ordered])
+
+
+def index_of(line: str) -> int:
+    return int(line.split("\t", 1)[0])
+
+
+def write_lines(path: Path, lines: Sequence[str]) -> None:
+    text = "".join(f"{line}\n" for line in lines)
+    files.replace_file(path, lambda temporary: temporary.write_text(text, encoding="utf-8", newline=""))

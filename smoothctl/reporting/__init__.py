@@ -1,0 +1,1 @@
+"""What logs and runs tell: measures, comparisons, tables, plots and pages."""

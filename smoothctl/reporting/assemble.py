@@ -1,0 +1,130 @@
+"""A report put together: logs, their figures, comparisons, and the tables that show them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from smoothctl.base.errors import UsageError
+from smoothctl.records.run_directory import RunDirectory
+from smoothctl.reporting import sources
+from smoothctl.reporting.frames import RADII_RULE, Frame
+from smoothctl.reporting.measures import comparison, metrics, published, whatif
+from smoothctl.reporting.measures.resolution import printing, undecided
+from smoothctl.reporting.measures.summary import RHO, Summary, summarise
+
+
+@dataclass(frozen=True)
+class Report:
+    """``frames`` are certification logs, what-ifs included, ``predicted`` the others; ``runs`` are training runs;
+    ``said`` is what to warn of and ``noted`` what to know. ``full`` computes the figures that take time."""
+
+    frames: tuple[Frame, ...]
+    predicted: tuple[Frame, ...]
+    radii: tuple[float, ...]
+    said: tuple[str, ...] = ()
+    noted: tuple[str, ...] = ()
+    rho: float = RHO
+    against: tuple[str, ...] = ()
+    full: bool = True
+    runs: tuple[RunDirectory, ...] = ()
+
+    @cached_property
+    def summaries(self) -> list[Summary]:
+        return [summarise(frame, self.radii, self.rho, self.full) for frame in self.frames]
+
+    @cached_property
+    def predictions(self) -> list[Summary]:
+        return [summarise(frame, (), self.rho, self.full) for frame in self.predicted]
+
+    @cached_property
+    def recorded(self) -> list[Frame]:
+        """Certification logs as they are, without what-ifs."""
+        return [frame for frame in self.frames if not frame.note]
+
+    @cached_property
+    def published(self) -> list[published.Published]:
+        return published.matching(self.against, self.recorded) if self.against else []
+
+    def comparisons(self) -> list[comparison.Comparison]:
+        """Every further log against the first, on the images that they share."""
+        first, *others = self.recorded
+        return [comparison.compare(first, other, self.radii) for other in others]
+
+    def envelopes(self) -> list[tuple[str, tuple[comparison.EnvelopePoint, ...]]]:
+        """The envelope of each group of logs that has several."""
+        found = []
+        for group, frames in comparison.groups(self.recorded).items():
+            if len(frames) > 1:
+                what = " ".join(part for part in group if part)
+                title = f"Best of {len(frames)} runs per radius{': ' + what if what else ''} (%)"
+                found.append((title, comparison.envelope(frames, self.radii)))
+        return found
+
+
+def assemble(
+    frames: Sequence[Frame],
+    radii: Sequence[float] = (),
+    *,
+    common_idx: bool = False,
+    what_if: Sequence[tuple[str, str]] = (),
+    against: Sequence[str] = (),
+    rho: float = RHO,
+    full: bool = True,
+    runs: Sequence[RunDirectory] = (),
+) -> Report:
+    """Infer what logs leave out, add what-ifs, choose radii, and gather what must be said."""
+    if common_idx and frames:
+        frames = sources.common_images(frames)
+    said = sources.cautions(frames)
+    frames, noted = sources.detected(frames)
+    certified = [frame for frame in frames if frame.kind == "certify"]
+    predicted = [frame for frame in frames if frame.kind == "predict"]
+    certified = [frame for group in comparison.groups(certified).values() for frame in group]
+    grid = tuple(radii) or metrics.default_radii(certified)
+    shown, impossible = _with_changes(certified, what_if)
+    said += impossible
+    said += other_radii(certified, grid)
+    noted += [f"{frame.name}: no ACR: {metrics.NO_ACR}" for frame in certified if frame.rule == RADII_RULE]
+    said += [line for frame in certified if (line := _undecided(frame, grid))]
+    return Report(
+        tuple(shown), tuple(predicted), grid, tuple(said), tuple(noted), rho, tuple(against), full, tuple(runs)
+    )
+
+
+def _with_changes(frames: Sequence[Frame], changes: Sequence[tuple[str, str]]) -> tuple[list[Frame], list[str]]:
+    """Each log and its what-ifs, and why there are none of some; raises UsageError if none is possible."""
+    shown, impossible = [], []
+    for frame in frames:
+        shown.append(frame)
+        for kind, value in changes:
+            try:
+                shown.append(whatif.apply(frame, kind, value))
+            except UsageError as error:
+                impossible.append(f"no what-if {kind}={value}: {error}")
+    if impossible and len(shown) == len(frames):
+        raise UsageError(impossible[0])
+    return shown, impossible
+
+
+def other_radii(frames: Sequence[Frame], radii: Sequence[float]) -> list[str]:
+    """Radii that a stopping rule was not asked about, which are rounded down to those that it was."""
+    found = []
+    for frame in frames:
+        if frame.rule != RADII_RULE:
+            continue
+        grid = [float(radius) for radius in frame.settings.get("radii") or ()]
+        others = [radius for radius in radii if grid and min(abs(radius - known) for known in grid) > 1e-12]
+        if others:
+            listed = ", ".join(f"{radius:g}" for radius in others)
+            found.append(f"{frame.name}: it was made for the radii {grid}; at {listed} its accuracy is a lower bound")
+    return found
+
+
+def _undecided(frame: Frame, radii: Sequence[float]) -> str | None:
+    counts = undecided(frame, radii)
+    if not any(counts):
+        return None
+    listed = ", ".join(f"{count} at r={radius:g}" for count, radius in zip(counts, radii, strict=True) if count)
+    return f"{frame.name}: radii are printed with {printing(frame.radius)}, which leaves rows undecided: {listed}"

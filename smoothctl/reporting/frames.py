@@ -1,0 +1,164 @@
+"""Logs as columns: what measures compute on.
+
+A frame is one log with one array entry an image. Shapes are [m] for m images, radii and ACR are in
+the norm of the noise and in units of pixels in [0,1].
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smoothctl.hooks.noises import ABSTAIN
+from smoothctl.records.log import Log, parse_votes
+
+RADII_RULE, BUDGET_RULE = "radii", "budget"
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """One log. ``radius``, ``seconds`` are nan and ``top``, ``n`` are -1 where the log has none.
+
+    ``votes_text`` are the counts per class of the estimation sample, image by image as the log has
+    them, ``selection_text`` those of selection and pilot; empty if not kept. ``note`` says what was done
+    to the log, such as another alpha; ``guessed`` names the settings that were inferred from the radii
+    and not stated.
+    """
+
+    name: str
+    path: Path
+    kind: Literal["certify", "predict"]
+    idx: Ints
+    label: Ints
+    predict: Ints
+    radius: Floats
+    correct: Bools
+    failed: Bools
+    seconds: Floats
+    top: Ints
+    n: Ints
+    votes_text: tuple[str, ...] = ()
+    selection_text: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    about: Mapping[str, Any] = field(default_factory=dict)
+    planned: int | None = None
+    notices: tuple[str, ...] = ()
+    note: str = ""
+    guessed: frozenset[str] = frozenset()
+
+    def __len__(self) -> int:
+        return len(self.idx)
+
+    @cached_property
+    def proved(self) -> Floats:
+        """The radius that counts for the label: below zero if none does, since 0 is a radius too."""
+        return np.where(self.correct & ~np.isnan(self.radius), self.radius, -1.0)
+
+    @cached_property
+    def votes(self) -> tuple[Mapping[int, int], ...]:
+        """Counts per class, image by image; empty if the log keeps none."""
+        return tuple(parse_votes(text) for text in self.votes_text)
+
+    @property
+    def title(self) -> str:
+        """The name, with what was done to the log."""
+        return f"{self.name} ({self.note})" if self.note else self.name
+
+    @property
+    def incomplete(self) -> bool:
+        return self.planned is not None and len(self) < self.planned
+
+    @property
+    def abstained(self) -> Bools:
+        return np.asarray((self.predict == ABSTAIN) & ~self.failed)
+
+    @property
+    def rule(self) -> str:
+        return str(self.settings.get("rule", "cohen"))
+
+    @property
+    def alpha(self) -> float | None:
+        return self.settings.get("alpha")
+
+    @property
+    def sigma(self) -> float | None:
+        """Scale of the noise: from the settings, or from a name such as ``noise_0.50`` or ``sigma_0.25``."""
+        known = self.settings.get("sigma")
+        return float(known) if known is not None else _sigma_in(self.path)
+
+    @property
+    def norm(self) -> str:
+        return str(self.settings.get("norm", "l2"))
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        return tuple(self.about.get("class_names", ()))
+
+    def model(self, key: str) -> Any:
+        """What the log says of its model: arch, method, lineage, ...; None if it says nothing."""
+        return self.about.get("model", {}).get(key)
+
+    @property
+    def group(self) -> tuple[str, str, str]:
+        """Dataset, method and architecture, by which runs belong together; empty texts where unknown."""
+        dataset = self.settings.get("dataset") or self.model("dataset") or ""
+        return str(dataset), str(self.model("method") or ""), str(self.model("arch") or "")
+
+    def take(self, mask: Bools) -> Frame:
+        """The same log with some of its images only."""
+        kept: dict[str, Any] = {name: getattr(self, name)[mask] for name in ARRAYS}
+        for name in ("votes_text", "selection_text"):
+            kept[name] = tuple(itertools.compress(getattr(self, name), mask))
+        return replace(self, **kept, planned=None)
+
+
+ARRAYS = ("idx", "label", "predict", "radius", "correct", "failed", "seconds", "top", "n")
+
+
+def _sigma_in(path: Path) -> float | None:
+    """The scale that a file or folder name states; ``sigma_`` (certification) before ``noise_`` (training)."""
+    for word in ("sigma", "noise"):
+        for part in (path.stem, *(parent.name for parent in path.parents)):
+            if found := re.search(rf"{word}_?(\d+(?:\.\d+)?)", part):
+                return float(found.group(1))
+    return None
+
+
+def from_log(log: Log, name: str = "") -> Frame:
+    """Turn the rows of a log into columns."""
+    rows = log.rows
+    votes, selection = (
+        tuple(" ".join(f"{place}:{count}" for place, count in getattr(row, name).items()) for row in rows)
+        for name in ("votes", "selection")
+    )
+    return Frame(
+        name=name or log.path.name,
+        path=log.path,
+        kind=log.kind,
+        idx=np.array([row.idx for row in rows], np.int64),
+        label=np.array([row.label for row in rows], np.int64),
+        predict=np.array([row.predict for row in rows], np.int64),
+        radius=np.array([np.nan if row.radius is None else row.radius for row in rows], np.float64),
+        correct=np.array([row.correct for row in rows], np.bool_),
+        failed=np.array([row.failed for row in rows], np.bool_),
+        seconds=np.array([np.nan if row.seconds is None else row.seconds for row in rows], np.float64),
+        top=np.array([-1 if row.top is None else row.top for row in rows], np.int64),
+        n=np.array([-1 if row.n is None else row.n for row in rows], np.int64),
+        votes_text=votes if any(votes) else (),
+        selection_text=selection if any(selection) else (),
+        settings=log.settings or {},
+        about=log.about,
+        planned=log.planned,
+        notices=log.notices,
+    )

@@ -1,0 +1,190 @@
+"""The same run under other settings, from its votes: no network is run again.
+
+Needs the count of the selected class, from the votes on record, or worked out from the radius where
+sigma, n and alpha are known. A radius is sigma * Phi^-1(p_lower) (Cohen et al. 2019, theorem 1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from smoothctl.base.errors import UsageError
+from smoothctl.hooks.noises import ABSTAIN
+from smoothctl.reporting.frames import RADII_RULE, Floats, Frame, Ints
+from smoothctl.reporting.measures import olderbounds
+from smoothctl.reporting.measures.detection import attainable
+from smoothctl.smoothing.bounds import clopper_pearson_lower
+
+KINDS = ("alpha", "n", "bound")
+BOUNDS = {"lecuyer2019": olderbounds.lecuyer, "li2018": olderbounds.li}
+
+
+def apply(frame: Frame, kind: str, value: str) -> Frame:
+    """The log as it would have been with ``alpha``, ``n`` or ``bound`` of this value.
+
+    Raises UsageError for a value out of range, and for a log from which it cannot be known.
+    """
+    check(kind, value)
+    if kind == "bound":
+        return with_bound(frame, value)
+    number = _number(kind, value)
+    if kind == "alpha":
+        return at_alpha(frame, number)
+    n = int(number)
+    now = int(frame.n.max()) if (frame.n > 0).any() else int(frame.settings.get("n", 0))
+    return projected(frame, n) if n > now else thinned(frame, n)
+
+
+def check(kind: str, value: str) -> None:
+    """Raise UsageError for a kind or value that no log can have."""
+    if kind not in KINDS:
+        raise UsageError(f"--what-if {kind}: choose {', '.join(KINDS)}")
+    if kind != "bound":
+        _number(kind, value)
+    elif value not in BOUNDS:
+        raise UsageError(f"--what-if bound={value}: choose {' or '.join(BOUNDS)}")
+
+
+def _number(kind: str, value: str) -> float:
+    try:
+        number = float(value)
+    except ValueError:
+        raise UsageError(f"--what-if {kind}={value}: not a number") from None
+    if kind == "alpha" and not 0 < number < 1:
+        raise UsageError(f"--what-if alpha={value}: alpha must lie between 0 and 1")
+    if kind == "n" and not (number >= 1 and number == int(number)):
+        raise UsageError(f"--what-if n={value}: n must be a whole number, at least 1")
+    return number
+
+
+def counts(frame: Frame) -> tuple[Ints, Ints]:
+    """Votes for the selected class and the size of the sample, image by image; -1 where not known.
+
+    Raises UsageError for a log from which they cannot be told.
+    """
+    if frame.kind != "certify":
+        raise UsageError(f"{frame.path}: a prediction log has no radii to work out again")
+    if frame.rule == RADII_RULE:
+        raise UsageError(f"{frame.path}: --radii stopped at votes that decided its own radii, at its own alpha and n")
+    if frame.settings.get("bound", "binary") != "binary":
+        raise UsageError(f"{frame.path}: made with --bound {frame.settings['bound']}, whose radii take more than p_A")
+    if frame.votes_text:
+        votes = [votes.get(int(top), 0) for votes, top in zip(frame.votes, frame.top, strict=True)]
+        return np.where(frame.failed | (frame.n < 1), -1, votes), frame.n
+    sigma, n, alpha = frame.sigma, frame.settings.get("n"), frame.alpha
+    if sigma is None or n is None or alpha is None:
+        raise UsageError(
+            f"{frame.path}: it has no votes, and sigma, n and alpha are not known, so nothing can be worked out"
+        )
+    grid = sigma * attainable(int(n), alpha)
+    above = np.clip(np.searchsorted(grid, frame.radius), 1, len(grid) - 1)
+    nearest = np.where(frame.radius - grid[above - 1] <= grid[above] - frame.radius, above - 1, above)
+    k = int(n) + 1 - len(grid) + nearest
+    return np.where(frame.predict == ABSTAIN, -1, k), np.full(len(frame), int(n))
+
+
+def at_alpha(frame: Frame, alpha: float) -> Frame:
+    """Exact: the bound on the same votes at another alpha.
+
+    Without votes, an image that abstained is not known to do otherwise at a larger alpha.
+    """
+    k, n = counts(frame)
+    return _decide(frame, k, n, alpha, f"alpha={alpha:g}", {"alpha": alpha})
+
+
+def thinned(frame: Frame, n: int, seed: int = 0) -> Frame:
+    """A smaller n, exact in distribution: n of the votes drawn without replacement (hypergeometric)."""
+    k, whole = counts(frame)
+    if frame.rule != "cohen":
+        raise UsageError(f"{frame.path}: n is not fixed under the rule {frame.rule}, so a smaller n has no meaning")
+    known = k >= 0
+    drawn = np.full_like(k, -1)
+    size = np.minimum(n, whole[known])
+    drawn[known] = np.random.default_rng(seed).hypergeometric(k[known], whole[known] - k[known], size)
+    return _decide(frame, drawn, np.minimum(n, whole), _alpha(frame), f"n={n}, thinned", {"n": n})
+
+
+def projected(frame: Frame, n: int) -> Frame:
+    """A larger n as a projection, without guarantee: the same shares of votes (Cohen et al. 2019, figure 8)."""
+    k, whole = counts(frame)
+    if frame.rule != "cohen":
+        raise UsageError(f"{frame.path}: n is not fixed under the rule {frame.rule}, so a larger n has no meaning")
+    grown = np.where(k >= 0, k * n // np.maximum(whole, 1), -1)
+    return _decide(frame, grown, np.full_like(whole, n), _alpha(frame), f"n={n}, PROJECTION", {"n": n})
+
+
+def with_bound(frame: Frame, name: str) -> Frame:
+    """The radii that an older bound proves from the same lower bounds on p_A (Cohen et al. 2019, figure 8)."""
+    p = lower_bounds(frame)
+    sigma = frame.sigma
+    assert sigma is not None
+    certified = (frame.predict != ABSTAIN) & (p > 0.5)
+    radius = np.where(frame.predict != ABSTAIN, 0.0, frame.radius)
+    distinct, back = np.unique(p[certified], return_inverse=True)
+    radius[certified] = (sigma * BOUNDS[name](distinct, 1 - distinct))[back]
+    return replace(frame, radius=radius, note=_noted(frame, f"bound={name}"))
+
+
+def lower_bounds(frame: Frame) -> Floats:
+    """Lower bounds on p_A, image by image; 0 where not known. The noise must be Gaussian, in L2."""
+    k, n = counts(frame)
+    _require_gaussian(frame, k, n)
+    return _bound(k, n, _alpha(frame))
+
+
+def _alpha(frame: Frame) -> float:
+    if frame.alpha is None:
+        raise UsageError(f"{frame.path}: its alpha is not known")
+    return frame.alpha
+
+
+def _bound(k: Ints, n: Ints, alpha: float) -> Floats:
+    known = k >= 0
+    p = np.zeros(len(k))
+    p[known] = clopper_pearson_lower(k[known], n[known], alpha)
+    return p
+
+
+def _require_gaussian(frame: Frame, k: Ints, n: Ints) -> None:
+    """Refuse a log whose own radii are not those of Gaussian noise."""
+    if not frame.votes_text:
+        return
+    own = _radii(_bound(k, n, _alpha(frame)), frame.sigma)
+    shown = ~frame.failed & (frame.predict != ABSTAIN)
+    if not np.allclose(own[shown], frame.radius[shown], rtol=1e-9, atol=1e-12):
+        raise UsageError(
+            f"{frame.path}: its radii do not follow from its votes by sigma * Phi^-1(p), so others cannot either"
+        )
+
+
+def _radii(p: Floats, sigma: float | None) -> Floats:
+    if sigma is None:
+        raise UsageError("sigma is not known")
+    return np.where(p >= 0.5, sigma * special.ndtri(np.maximum(p, 0.5)), 0.0)
+
+
+def _decide(frame: Frame, k: Ints, n: Ints, alpha: float, note: str, settings: dict[str, Any]) -> Frame:
+    own_k, own_n = counts(frame)
+    _require_gaussian(frame, own_k, own_n)
+    p = _bound(k, n, alpha)
+    top = np.where(frame.top >= 0, frame.top, frame.predict)
+    predict = np.where(p >= 0.5, top, ABSTAIN)
+    return replace(
+        frame,
+        predict=predict,
+        correct=(predict != ABSTAIN) & (predict == frame.label),
+        radius=_radii(p, frame.sigma),
+        n=n,
+        votes_text=() if "n" in settings else frame.votes_text,
+        settings={**frame.settings, **settings},
+        guessed=frame.guessed - set(settings),
+        note=_noted(frame, note if frame.votes_text else f"{note}, from radii"),
+    )
+
+
+def _noted(frame: Frame, note: str) -> str:
+    return f"{frame.note}; {note}" if frame.note else note

@@ -1,0 +1,62 @@
+"""The report as plain data: one JSON document with unrounded figures (docs/report.md has its schema)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from smoothctl.reporting.assemble import Report
+from smoothctl.reporting.measures import published
+from smoothctl.reporting.measures.comparison import Comparison, EnvelopePoint
+from smoothctl.reporting.measures.summary import RHO, Summary
+
+VERSION = 1
+GUARANTEE = (
+    "Each radius holds with probability 1-alpha per image, for the smoothed classifier (not its base classifier), "
+    "in the norm of its noise (L2 for gaussian), in units of pixels in [0,1], subject to floating-point arithmetic."
+)
+
+
+def build(
+    summaries: Sequence[Summary],
+    radii: Sequence[float],
+    cautions: Sequence[str],
+    rho: float = RHO,
+    **extra: Any,
+) -> dict[str, Any]:
+    """Put everything together; ``extra`` are further entries, of plain data."""
+    return {
+        "version": VERSION,
+        "radii": list(radii),
+        "rho": rho,
+        "certify": [plain(summary) for summary in summaries if summary.kind == "certify"],
+        "predict": [plain(summary) for summary in summaries if summary.kind == "predict"],
+        "cautions": list(cautions),
+        "guarantee": GUARANTEE,
+        **extra,
+    }
+
+
+def plain(value: Summary | Comparison | EnvelopePoint | Any) -> dict[str, Any]:
+    """A dataclass as JSON types."""
+    return asdict(value)
+
+
+def as_document(report: Report, problems: Sequence[str], parts: Collection[str]) -> dict[str, Any]:
+    """The report as plain data."""
+    extra: dict[str, Any] = {"problems": list(problems), "notes": list(report.noted)}
+    if "envelope" in parts:
+        extra["envelopes"] = [
+            {"title": title, "points": [plain(point) for point in points]} for title, points in report.envelopes()
+        ]
+    if "compare" in parts and len(report.recorded) > 1:
+        extra["comparisons"] = [plain(each) for each in report.comparisons()]
+    if report.against:
+        extra["published"] = [_published(row) for row in report.published]
+    return build([*report.summaries, *report.predictions], report.radii, report.said, report.rho, **extra)
+
+
+def _published(row: published.Published) -> dict[str, Any]:
+    described = plain(row)
+    return {**described, "certified": {f"{radius:g}": share for radius, share in row.certified.items()}}

@@ -1,0 +1,162 @@
+"""Finding logs, naming them, and saying what must not be compared silently."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from smoothctl.base.errors import SmoothctlError, UsageError
+from smoothctl.records.log import default_log
+from smoothctl.records.run_directory import EPOCHS_FILE, RunDirectory
+from smoothctl.records.shards import is_merged
+from smoothctl.reporting.frames import Frame
+from smoothctl.reporting.measures import comparison, detection
+from smoothctl.reporting.measures.metrics import subset
+from smoothctl.reporting.reader import read_frame
+
+COMPARABLE = (
+    *("dataset", "split", "data", "rule", "budget", "bound", "skip_misclassified", "n0", "n", "alpha"),
+    *("noise", "norm", "precision", "sigma"),
+)
+SHOWN = 6
+
+
+def find_logs(paths: Sequence[Path]) -> list[Path]:
+    """The logs that files, run directories and folders of runs stand for, in order and once each.
+
+    Raises UsageError for a path that has neither a log nor a training run.
+    """
+    found: dict[Path, None] = {}
+    for path in paths:
+        if path.suffix in (".pt", ".safetensors"):
+            logs = [log for what in ("certify", "predict") if (log := default_log(path, what)).exists()]
+        elif path.is_dir():
+            logs = [log for log in sorted(path.glob("**/*.tsv")) if not is_merged(log)]
+        elif path.exists():
+            logs = [path]
+        else:
+            raise UsageError(f"there is no log or run at {path}")
+        if not logs and not find_runs([path]):
+            raise UsageError(f"{path} has no log yet; make one with: smoothctl certify {path}")
+        found.update(dict.fromkeys(logs))
+    return list(found)
+
+
+def find_runs(paths: Sequence[Path]) -> list[RunDirectory]:
+    """The training runs in folders, and around logs and model files, in order and once each."""
+    found: dict[Path, RunDirectory] = {}
+    for path in paths:
+        histories = sorted(path.glob(f"**/{EPOCHS_FILE}")) if path.is_dir() else [path.parent / EPOCHS_FILE]
+        for run in map(RunDirectory, (history.parent for history in histories)):
+            if run.exists:
+                found.setdefault(run.path.resolve(), run)
+    return list(found.values())
+
+
+def read_logs(paths: Sequence[Path]) -> tuple[list[Frame], list[str]]:
+    """Read what can be read; the other half is what could not be, a line each."""
+    frames, problems = [], []
+    for path in paths:
+        try:
+            frames.append(read_frame(path))
+        except SmoothctlError as error:
+            problems.append(str(error))
+    return named(frames), problems
+
+
+def named(frames: Sequence[Frame]) -> list[Frame]:
+    """Give short names that tell logs apart: the run's directory for the usual file in it, else the path."""
+    usual = [frame.path.parent if frame.path.stem == frame.kind and frame.settings else frame.path for frame in frames]
+    base = Path(os.path.commonpath([path.parent for path in usual])) if usual else Path()
+    short = [path.relative_to(base).as_posix().removesuffix(".tsv") for path in usual]
+    return [
+        replace(frame, name=f"{name} ({frame.kind})" if short.count(name) > 1 and frame.kind == "predict" else name)
+        for name, frame in zip(short, frames, strict=True)
+    ]
+
+
+def detected(frames: Sequence[Frame]) -> tuple[list[Frame], list[str]]:
+    """Infer n and alpha of logs that do not state them; the other half says what was found."""
+    found, said = [], []
+    for frame in frames:
+        if detection.needs_detection(frame):
+            frame, text = detection.detect(frame)
+            said.append(f"{frame.name}: no settings file; {text}")
+        found.append(frame)
+    return found, said
+
+
+def common_images(frames: Sequence[Frame]) -> list[Frame]:
+    """Restrict logs to the images that all of them hold; raises UsageError if there are none."""
+    return comparison.shared_images(frames)
+
+
+def history(frame: Frame) -> list[dict[str, Any]]:
+    """The epochs of the training run that a log lies in; empty if it lies in none."""
+    run = RunDirectory(frame.path.parent)
+    try:
+        return run.read_history() if run.epochs.is_file() else []
+    except SmoothctlError:
+        return []
+
+
+def training(frame: Frame) -> dict[str, Any]:
+    """The settings file of the training run that a log lies in; empty if it lies in none."""
+    try:
+        return RunDirectory(frame.path.parent).read_settings() or {}
+    except SmoothctlError:
+        return {}
+
+
+def cautions(frames: Sequence[Frame]) -> list[str]:
+    """What a reader must know before comparing these logs: other images, labels or settings, cut runs."""
+    found = [f"{frame.path}: {notice}" for frame in frames for notice in frame.notices]
+    found += [f"{frame.path}: INCOMPLETE {len(frame)}/{frame.planned} images" for frame in frames if frame.incomplete]
+    for frame in frames:
+        if failed := int(frame.failed.sum()):
+            found.append(f"{frame.path}: {failed} images failed and count as not certified")
+    for kind in ("certify", "predict"):
+        found += _comparison_cautions([frame for frame in frames if frame.kind == kind])
+    return found
+
+
+def _comparison_cautions(frames: Sequence[Frame]) -> list[str]:
+    found = []
+    if len({frame.idx.tobytes() for frame in frames}) > 1:
+        subsets = [f"{frame.name}: {len(frame)} images, {subset(frame.idx)}" for frame in frames[:SHOWN]]
+        more = f"; and {len(frames) - SHOWN} more" if len(frames) > SHOWN else ""
+        found.append(
+            f"the logs hold different images ({'; '.join(subsets)}{more}); --common-idx compares the shared ones only"
+        )
+    found += _label_conflicts(frames)
+    for key in COMPARABLE:
+        values = {str(frame.settings[key]) for frame in frames if key in frame.settings}
+        if len(values) > 1:
+            found.append(f"the logs differ in {key}: {', '.join(sorted(values))}")
+    return found
+
+
+def _label_conflicts(frames: Sequence[Frame]) -> list[str]:
+    """The first image that two logs give different labels."""
+    if len(frames) < 2:
+        return []
+    places = np.unique(np.concatenate([frame.idx for frame in frames]))
+    first, owner = np.full(len(places), -1, np.int64), np.full(len(places), -1, np.int64)
+    for place, frame in enumerate(frames):
+        idx, label = np.searchsorted(places, frame.idx[~frame.failed]), frame.label[~frame.failed]
+        clash = (owner[idx] >= 0) & (first[idx] != label)
+        if clash.any():
+            at = int(np.flatnonzero(clash)[0])
+            other = frames[owner[idx[at]]]
+            return [
+                f"idx {places[idx[at]]} has label {first[idx[at]]} in {other.path} and {label[at]} in {frame.path}: "
+                "the logs are not of the same images"
+            ]
+        new = owner[idx] < 0
+        first[idx[new]], owner[idx[new]] = label[new], place
+    return []

@@ -1,0 +1,1 @@
+"""Randomized smoothing: noise, votes, bounds, stopping rules, certificates and predictions."""

@@ -1,0 +1,63 @@
+"""PREDICT: the smoothed classifier's class, or abstention, with a bounded chance of error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from smoothctl.base.draws import Stream
+from smoothctl.base.settings import validated
+from smoothctl.hooks.noises import ABSTAIN, Noise
+from smoothctl.hooks.registry import registry
+from smoothctl.smoothing.bounds import top_two_p_value
+from smoothctl.smoothing.certify import run_tensors, tensor_sampler
+from smoothctl.smoothing.sampling import Request, Rule, Sampler, Votes
+from smoothctl.smoothing.settings import PredictSettings
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """top: the class with most votes (the lowest of equals); predict: that class, or ABSTAIN;
+    p_value: of the test that the two leading classes are equally likely; votes: counts [K]."""
+
+    top: int
+    predict: int
+    p_value: float
+    n: int
+    votes: Votes
+
+
+def majority(n: int, alpha: float) -> Rule[Prediction]:
+    """PREDICT of Cohen et al. 2019 (section 3.2.1): abstain unless the two-sided test is significant."""
+    votes = yield Request(Stream.PREDICT, n)
+    second, first = np.sort(votes)[-2:] if len(votes) > 1 else (0, votes[0])
+    top, p_value = int(votes.argmax()), top_two_p_value(first, second)
+    return Prediction(top, top if p_value <= alpha else ABSTAIN, p_value, n, votes)
+
+
+def predict(
+    model: nn.Module,
+    images: Tensor,
+    *,
+    sigma: float,
+    n: int = 1000,
+    alpha: float = 0.001,
+    noise: str = "gaussian",
+    seed: int = 0,
+    batch_size: int = 256,
+    device: torch.device | str | None = None,
+    indices: Sequence[int] | None = None,
+) -> list[Prediction]:
+    """Predict images [N,C,H,W] in [0,1]; the arguments are those of :func:`smoothctl.certify`.
+
+    With probability at least 1-alpha, a class that is returned is the smoothed classifier's.
+    """
+    settings = validated(PredictSettings, {"sigma": sigma, "n": n, "alpha": alpha, "seed": seed}, prefix="")
+    settings.check()
+    kind: Noise = registry().find("noise", noise).value
+    sampler: Sampler[Prediction] = tensor_sampler(model, images, kind, sigma, seed, batch_size, device)
+    return run_tensors(sampler, images, indices, lambda index: majority(n, alpha))

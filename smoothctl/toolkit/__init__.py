@@ -1,0 +1,1 @@
+"""What training methods call: gradient attacks, the averaged softmax, augmentation."""

@@ -1,0 +1,1 @@
+"""Training runs, with and without a teacher."""

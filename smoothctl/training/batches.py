@@ -1,0 +1,84 @@
+"""Training images in batches of one optimiser step, with the random numbers that belong to each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from smoothctl.base.draws import Draws, Stream
+from smoothctl.hooks.datasets import Dataset, LabelledImages
+from smoothctl.hooks.methods import Batch
+from smoothctl.hooks.noises import Noise
+from smoothctl.images.batches import BatchReader, chunks
+from smoothctl.training.distributed import Share
+from smoothctl.training.execution import Execution
+from smoothctl.training.settings import TrainSettings
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """The images to train on, and the held-out images on which accuracy under noise is watched."""
+
+    dataset: Dataset
+    train: LabelledImages
+    heldout: LabelledImages
+    heldout_max: int = 1000
+
+
+class Batches:
+    """The batches of a run: their order, this process's share of each, augmentation, noise, the teacher.
+
+    Everything random is keyed by (seed, epoch, stream, step).
+    """
+
+    def __init__(
+        self,
+        settings: TrainSettings,
+        data: TrainingData,
+        noise: Noise,
+        execution: Execution,
+        teacher: Callable[[Tensor], Tensor] | None = None,
+    ):
+        self.settings, self.data, self.noise, self.teacher = settings, data, noise, teacher
+        self.device, self.group = execution.device, execution.group
+        self.reader = BatchReader(data.train, self.device, execution.workers, len(data.dataset.class_names))
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Optimiser steps; the last batch of an epoch may be smaller."""
+        return math.ceil(len(self.data.train) / self.settings.batch_size)
+
+    def of_epoch(self, epoch: int) -> Iterator[tuple[Share, Batch]]:
+        """This process's share of each batch of an epoch."""
+        seed = self.settings.seed
+        order = Draws(seed, epoch, Stream.TRAIN_ORDER).permutation(len(self.data.train))
+        batches = chunks(order, self.settings.batch_size)
+        shares = [self.group.share(batch) for batch in batches]
+        own = [[batch[row] for row in share.rows] for batch, share in zip(batches, shares, strict=True)]
+        read = self.reader.read(own, mix(seed, epoch))
+        for step, (share, images) in enumerate(zip(shares, read, strict=True)):
+            yield share, self._batch(share, *images, epoch, step)
+
+    def _batch(self, share: Share, x: Tensor, y: Tensor, index: Tensor, epoch: int, step: int) -> Batch:
+        settings = self.settings
+
+        def draws(stream: Stream) -> Draws:
+            return share.draws(Draws(settings.seed, epoch, stream, step, device=self.device))
+
+        if settings.augment and self.data.dataset.augment is not None:
+            x = self.data.dataset.augment(x, draws(Stream.TRAIN_AUGMENT))
+        noise, uniform = draws(Stream.TRAIN_NOISE), draws(Stream.TRAIN_UNIFORM)
+        return Batch(
+            x, y, index, epoch, settings.epochs, settings.sigma,
+            sample_noise=lambda shape: self.noise.sample(shape, settings.sigma, noise),
+            sample_uniform=uniform.uniform,
+            teacher=self.teacher,
+        )  # fmt: skip
+
+
+def mix(seed: int, number: int) -> int:
+    """A seed for generators that take one number, from a seed and a number."""
+    return (seed * 1_000_003 + number) % 2**63

@@ -1,0 +1,94 @@
+"""Every kind of plot to every ending; what a plot cannot show is said."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from smoothctl.base.errors import SmoothctlError, UsageError
+from smoothctl.records.run_directory import RunDirectory
+from smoothctl.reporting.assemble import assemble
+from smoothctl.reporting.output import kinds, plots
+from tests.reporting.make import certified_frame, radius_frame
+
+VOTES = [[1000, 0, 0], [900, 50, 50], [400, 520, 80], [0, 0, 1000]]
+
+
+@pytest.fixture
+def report(tmp_path: Path):
+    from dataclasses import replace
+
+    (tmp_path / "settings.json").write_text("{}")
+    (tmp_path / "epochs.jsonl").write_text('{"epoch": 0, "loss": 2.0, "heldout_accuracy": 0.5, "seconds": 1.0}\n')
+    frames = [certified_frame(VOTES, [0, 0, 1, 2], name=name, sigma=sigma) for name, sigma in (("a", 0.25), ("b", 0.5))]
+    return assemble(
+        [replace(frame, path=tmp_path / f"{frame.name}.tsv") for frame in frames], runs=[RunDirectory(tmp_path)]
+    )
+
+
+@pytest.mark.parametrize("ending", [".png", ".svg", ".pdf"])
+@pytest.mark.parametrize("kind", kinds.KINDS)
+def test_every_kind_to_every_ending(report, tmp_path: Path, kind: str, ending: str):
+    first, second = tmp_path / "out" / f"1{ending}", tmp_path / "out" / f"2{ending}"
+    plots.save(plots.draw(kind, report), first)
+    plots.save(plots.draw(kind, report), second)
+    assert first.stat().st_size > 2000
+    if ending != ".svg":
+        assert first.read_bytes() == second.read_bytes()
+
+
+@given(st.lists(st.floats(-1, 3), min_size=1, max_size=30), st.floats(0, 3))
+def test_the_curve_is_certified_accuracy(proved, at):
+    values = np.array(proved)
+    radii, accuracy = plots._steps(values)
+    # matplotlib's steps-post: the height at a place is that of the last point at or before it; just below a radius
+    # it is the certified accuracy there.
+    place = np.searchsorted(radii, at, side="left") - 1
+    if at > 0 and at not in radii:
+        assert accuracy[place] == pytest.approx(np.mean(values >= at))
+
+
+def test_series_differ_in_grey():
+    """Neighbouring series differ in style, and no two of the first five in both style and brightness."""
+
+    def grey(colour: str) -> float:
+        return sum(weight * int(colour[at : at + 2], 16) for weight, at in ((0.299, 1), (0.587, 3), (0.114, 5))) / 255
+
+    styles = [plots._style(place) for place in range(5)]
+    for one, other in combinations(styles, 2):
+        assert one["linestyle"] != other["linestyle"] or abs(grey(one["color"]) - grey(other["color"])) > 0.1
+    assert len({str(style["linestyle"]) for style in styles}) == 5
+
+
+def test_what_cannot_be_drawn_is_said():
+    bare = assemble([radius_frame([0.5], [1], [1])])
+    for kind, line in (("ecdf", "needs votes"), ("envelope", "several"), ("learning", "no training history")):
+        with pytest.raises(SmoothctlError, match=line):
+            plots.draw(kind, bare)
+    with pytest.raises(SmoothctlError, match="cannot be read"):
+        plots.draw("curve", assemble([radius_frame([0.5], [1], [1], name=str(at)) for at in range(20)]))
+
+
+def test_a_plot_of_one_run_takes_one_whose_votes_are_known():
+    known = certified_frame(VOTES, [0, 0, 1, 2], name="known", sigma=0.5)
+    report = assemble([radius_frame([0.5], [1], [1], name="bare"), known])
+    assert plots.draw("alpha", report).axes[0].get_title(loc="left") == "known (one of 2 logs)"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "path"),
+    [("curve", "curve", "curve.png"), ("ecdf=a.pdf", "ecdf", "a.pdf"), ("out.svg", "curve", "out.svg")],
+)
+def test_kinds_are_read(text, kind, path):
+    assert kinds.check(text) == (kind, Path(path))
+
+
+@pytest.mark.parametrize("text", ["pie=a.png", "curve=a.gif", "a", "curve="])
+def test_other_kinds_and_endings_are_refused(text):
+    with pytest.raises(UsageError, match="--plot"):
+        kinds.check(text)
