@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from scipy.special import ndtri
-from torch import Tensor
+from typing import TYPE_CHECKING
 
-from smoothctl import Draws, Noise, hookimpl
+from scipy.special import ndtri
+
+from smoothctl import Noise, hookimpl
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from smoothctl import Draws
 
 
 def sample(shape: tuple[int, ...], sigma: float, draws: Draws) -> Tensor:

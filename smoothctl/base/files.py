@@ -76,8 +76,9 @@ def read_json(path: Path) -> Any:
     """Read a JSON file; raises SmoothctlError if it is not one."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, UnicodeDecodeError) as error:
-        raise SmoothctlError(f"{path} is not valid JSON ({error})") from error
+    except (ValueError, RecursionError) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise SmoothctlError(f"{path} is not valid JSON ({reason})") from None
 
 
 def differences(there: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:

@@ -156,15 +156,15 @@ class Registry:
 
 
 @cache
-def registry() -> Registry:
-    """Load every plugin once.
+def registry(kind: str = "") -> Registry:
+    """Load every plugin once; with a ``kind``, of our own only the files that are named for it, such as ``noises.*``.
 
     Raises SmoothctlError if one was set aside and SMOOTHCTL_STRICT_PLUGINS is set.
     """
     result = Registry()
     taken: dict[str, Source] = {}
     for point, source in _entry_points():
-        if _switched_off(source):
+        if _switched_off(source) or (kind and _is_own(source) and not point.name.startswith(f"{kind}s.")):
             continue
         if reason := _unwanted(point, source, taken):
             result.set_aside(source, reason)

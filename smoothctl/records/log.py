@@ -1,33 +1,28 @@
-"""Logs of certification and prediction: schema and reading, also of other people's formats.
+"""Logs of certification and prediction: reading them, also as others leave them.
 
-A log is tab-separated text with one line an image. Its first columns are the field's own, so that
-everybody's scripts read it. ``STEM.json`` beside ``STEM.tsv`` says how it was made.
+A log is text with one line an image and a header that names the columns. Its first columns are the field's own, so
+that everybody's scripts read it. ``STEM.json`` beside ``STEM.tsv`` says how it was made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from smoothctl.base import files
 from smoothctl.base.errors import SmoothctlError
 from smoothctl.hooks.noises import ABSTAIN
+from smoothctl.records.columns import CERTIFY_COLUMNS, COLUMNS, PREDICT_COLUMNS, REQUIRED, Kind
+from smoothctl.records.lines import bare_name, complete_lines, read_lines
+from smoothctl.records.schema import Sidecar, checked
 
-CERTIFY_COLUMNS = (
-    *("idx", "label", "predict", "radius", "correct", "time"),
-    *("top", "p_lower", "n", "votes", "selection", "verdict", "image", "status"),
-)
-PREDICT_COLUMNS = (
-    *("idx", "label", "predict", "correct", "time"),
-    *("top", "p_value", "n", "votes", "image", "status"),
-)
-FORMAT = 1
-
-
-# More images than any dataset has; an idx beyond it is a slip.
-LARGEST_IDX = 10**9
+__all__ = ["CERTIFY_COLUMNS", "PREDICT_COLUMNS", "Log", "Row", "complete_lines", "read_log"]
 
 
 @dataclass(frozen=True)
@@ -55,45 +50,82 @@ class Row:
         return self.status != "ok"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Log:
-    """A log as it was read: its rows in order, its settings if there are any, and what to say of it."""
+    """A log as it was read: its columns [m] by name, in the order of ``idx``, and what lies beside it.
+
+    ``lines`` [m] are the numbers of its lines, ``notices`` what to say of it.
+    """
 
     path: Path
-    kind: Literal["certify", "predict"]
-    rows: tuple[Row, ...]
+    kind: Kind
+    columns: Mapping[str, Any]
+    lines: NDArray[np.int64]
     settings: Mapping[str, Any] | None = None
     planned: int | None = None
     notices: tuple[str, ...] = ()
     about: Mapping[str, Any] = field(default_factory=dict)
 
+    def __len__(self) -> int:
+        return len(self.lines)
+
     @property
     def incomplete(self) -> bool:
-        return self.planned is not None and len(self.rows) < self.planned
+        return self.planned is not None and len(self) < self.planned
+
+    @property
+    def correct(self) -> NDArray[np.bool_]:
+        """Whether the class is right and was not abstained from, [m]: worked out, whatever the log's column says."""
+        predict = self.columns["predict"]
+        return np.asarray((predict != ABSTAIN) & (predict == self.columns["label"]))
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """The log image by image."""
+        columns = {name: values.tolist() if isinstance(values, np.ndarray) else values
+                   for name, values in self.columns.items()}  # fmt: skip
+        certifying = self.kind == "certify"
+        return tuple(
+            Row(
+                idx=columns["idx"][at],
+                label=columns["label"][at],
+                predict=columns["predict"][at],
+                radius=columns["radius"][at] if certifying else None,
+                correct=bool(correct),
+                seconds=_known(columns["time"][at]),
+                top=columns["top"][at] if columns["top"][at] >= 0 else None,
+                n=columns["n"][at] if columns["n"][at] >= 0 else None,
+                votes=parse_votes(columns["votes"][at]),
+                selection=parse_votes(columns["selection"][at]) if certifying else {},
+                p_lower=_known(columns["p_lower"][at]) if certifying else None,
+                verdict=columns["verdict"][at] if certifying else "",
+                image=columns["image"][at],
+                status=columns["status"][at],
+            )
+            for at, correct in enumerate(self.correct)
+        )
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else value
 
 
 def read_sidecar(log: Path) -> dict[str, Any]:
     """The ``settings``, ``planned`` and ``about`` beside a log; empty if there are none.
 
-    Raises SmoothctlError for a file that does not hold such things.
+    Raises SmoothctlError, naming the entry, for a file that does not hold such things.
     """
     sidecar = settings_path(log)
     if not sidecar.exists():
         return {}
-    try:
-        there = files.read_json(sidecar)
-        settings, about, planned = there.get("settings") or {}, there.get("about") or {}, there.get("planned")
-        for key in ("sigma", "n", "n0", "alpha"):
-            float(settings.get(key) or 0)
-        dict(about), dict(about.get("model") or {}), int(planned or 0)
-    except (OSError, AttributeError, TypeError, ValueError):
-        raise SmoothctlError(f"{log}: {sidecar.name} beside it does not hold the settings of a log") from None
-    return {"settings": settings, "about": about, "planned": planned}
+    there = checked(Sidecar, files.read_json(sidecar), f"{sidecar}, the settings of {log.name},")
+    plain = there.model_dump(exclude_unset=True)
+    return {"settings": plain.get("settings", {}), "about": plain.get("about", {}), "planned": there.planned}
 
 
 def settings_path(log: Path) -> Path:
     """Where the settings of a log lie."""
-    return log.with_suffix(".json")
+    return log.with_name(f"{bare_name(log)}.json")
 
 
 def default_log(model: Path, what: str) -> Path:
@@ -106,82 +138,53 @@ def read_log(path: Path, allow_empty: bool = False) -> Log:
 
     Raises SmoothctlError, naming the line, for a file that is not such a log or has no rows.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SmoothctlError(f"{path}: cannot be read ({error})") from None
-    lines, cut = complete_lines(text)
-    if not lines:
-        raise SmoothctlError(f"{path}: no header; expected tab-separated columns such as idx, label, predict, radius")
-    header = lines[0].split("\t")
-    missing = [name for name in ("idx", "label", "predict") if name not in header]
-    if missing:
-        raise SmoothctlError(
-            f"{path}: no header with the columns idx, label, predict (found: {', '.join(header)[:80]})"
-        )
-    rows = tuple(_parse(path, number, header, line) for number, line in enumerate(lines[1:], start=2) if line)
+    content = read_lines(path, REQUIRED)
     about = read_sidecar(path)
-    if not rows and not allow_empty:
+    if not content.numbers and not allow_empty:
         raise SmoothctlError(f"{path}: no rows, only a header")
-    notices = [f"the last line was cut short and is left out: {cut!r}"] if cut else []
-    repeated = len(rows) - len({row.idx for row in rows})
-    if repeated:
-        raise SmoothctlError(f"{path}: {repeated} rows repeat an idx; a log has one row an image")
+    kind: Kind = "certify" if "radius" in content.header else "predict"
+    wanted = [column for column in COLUMNS if kind in column.kinds]
+    count = len(content.numbers)
+    columns: dict[str, Any] = {}
+    for column in wanted:
+        texts = content.column(column.name)
+        try:
+            columns[column.name] = column.nothing(count) if texts is None else column.values(texts)
+        except ValueError:
+            raise SmoothctlError(_first_fault(content, wanted, path)) from None
+    lines = np.array(content.numbers, np.int64)
+    order = np.argsort(columns["idx"], kind="stable")
+    if (order[1:] < order[:-1]).any():
+        columns = {name: _ordered(values, order) for name, values in columns.items()}
+        lines = lines[order]
+    if len(repeated := np.flatnonzero(np.diff(columns["idx"]) == 0)):
+        at = repeated[0]
+        hint = (
+            f"; line {content.second_header} is a second header: split the file there" if content.second_header else ""
+        )
+        raise SmoothctlError(
+            f"{path}, line {lines[at + 1]}: idx {columns['idx'][at]} is in line {lines[at]} already; a log has one row "
+            f"an image{hint}"
+        )
     return Log(
-        path,
-        "certify" if "radius" in header else "predict",
-        tuple(sorted(rows, key=lambda row: row.idx)),
-        about.get("settings"),
-        about.get("planned"),
-        tuple(notices),
-        about.get("about", {}),
+        path, kind, columns, lines, about.get("settings"), about.get("planned"), content.notices, about.get("about", {})
     )
 
 
-def complete_lines(text: str) -> tuple[list[str], str]:
-    """Split into lines, apart from a last one without its line end."""
-    lines = text.replace("\r\n", "\n").split("\n")
-    return lines[:-1], lines[-1]
+def _ordered(values: Any, order: NDArray[np.int64]) -> Any:
+    return values[order] if isinstance(values, np.ndarray) else tuple(values[at] for at in order)
 
 
-def _parse(path: Path, number: int, header: Sequence[str], line: str) -> Row:
-    cells = dict(zip(header, line.split("\t"), strict=False))
-    try:
-        radius = float(cells["radius"]) if "radius" in header else None
-        row = Row(
-            idx=int(cells["idx"]),
-            label=int(cells["label"]),
-            predict=int(cells["predict"]),
-            radius=radius,
-            correct=ABSTAIN != int(cells["predict"]) == int(cells["label"]),
-            seconds=parse_seconds(cells.get("time", "")),
-            top=int(cells["top"]) if cells.get("top") else None,
-            n=int(cells["n"]) if cells.get("n") else None,
-            votes=parse_votes(cells.get("votes", "")),
-            selection=parse_votes(cells.get("selection", "")),
-            p_lower=float(cells["p_lower"]) if cells.get("p_lower") else None,
-            verdict=cells.get("verdict", ""),
-            image=cells.get("image", ""),
-            status=cells.get("status", "ok"),
-        )
-        if radius is not None and not 0.0 <= radius < float("inf"):
-            raise ValueError(f"radius {radius}")
-        if not 0 <= row.idx < LARGEST_IDX:
-            raise ValueError(f"idx {row.idx}")
-    except (KeyError, ValueError) as error:
-        raise SmoothctlError(f"{path}, line {number}: not a row of this log ({error})") from None
-    return row
-
-
-def parse_seconds(text: str) -> float | None:
-    """Read ``0:00:16.301146``, ``1 day, 2:03:04``, or plain seconds; None if there are none."""
-    if not text:
-        return None
-    days, clock = text.split(" day")[0] if " day" in text else "0", text.rsplit(", ", 1)[-1]
-    seconds = 0.0
-    for part in clock.split(":"):
-        seconds = seconds * 60 + float(part)
-    return int(days) * 86400 + seconds
+def _first_fault(content: Any, wanted: Iterable[Any], path: Path) -> str:
+    """The first line that has a cell that does not fit, and which."""
+    cells = {column: texts for column in wanted if (texts := content.column(column.name)) is not None}
+    for at, number in enumerate(content.numbers):
+        for column, texts in cells.items():
+            try:
+                column.value(texts[at])
+            except (ValueError, OverflowError) as error:
+                return f"{path}, line {number}: not a row of this log ({error})"
+    raise AssertionError("a column was refused, but none of its cells")
 
 
 def format_votes(votes: Iterable[int]) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from smoothctl.base import files
 from smoothctl.base.errors import SmoothctlError, UsageError
+from smoothctl.records.schema import Epoch, RunFile, checked
 
 FORMAT = 1
 MODEL_FILE = "model.pt"
@@ -63,9 +64,10 @@ class RunDirectory:
         """The settings file of the run that lies here, or None if none does."""
         if not self.settings.exists():
             return None
-        there = files.read_json(self.settings)
+        there: Any = files.read_json(self.settings)
         if not isinstance(there, dict) or not {"format", "settings", "about", "finished"} <= set(there):
             raise UsageError(f"{self.settings} is not of a run of smoothctl; choose another --out")
+        checked(RunFile, there, str(self.settings))
         return there
 
     def _require_empty(self) -> None:
@@ -100,10 +102,12 @@ class RunDirectory:
         """The lines of the epochs so far; raises SmoothctlError if there are none, or they cannot be read."""
         try:
             lines = [json.loads(line) for line in self.epochs.read_text(encoding="utf-8").splitlines()]
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise SmoothctlError(f"{self.epochs} cannot be read ({error})") from None
-        if not lines or not all(isinstance(line, dict) and {"epoch", "seconds"} <= set(line) for line in lines):
+        if not lines:
             raise SmoothctlError(f"{self.epochs} is damaged: it holds no lines of epochs; --overwrite trains anew")
+        for number, line in enumerate(lines, start=1):
+            checked(Epoch, line, f"{self.epochs}, line {number},")
         return lines
 
     def save_state(self, state: Mapping[str, Any]) -> None:

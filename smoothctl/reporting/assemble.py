@@ -77,8 +77,8 @@ def assemble(
     """Infer what logs leave out, add what-ifs, choose radii, and gather what must be said."""
     if common_idx and frames:
         frames = sources.common_images(frames)
-    said = sources.cautions(frames)
     frames, noted = sources.detected(frames)
+    said = sources.cautions(frames)
     certified = [frame for frame in frames if frame.kind == "certify"]
     predicted = [frame for frame in frames if frame.kind == "predict"]
     certified = [frame for group in comparison.groups(certified).values() for frame in group]

@@ -32,8 +32,7 @@ class Frame:
 
     ``votes_text`` are the counts per class of the estimation sample, image by image as the log has
     them, ``selection_text`` those of selection and pilot; empty if not kept. ``note`` says what was done
-    to the log, such as another alpha; ``guessed`` names the settings that were inferred from the radii
-    and not stated.
+    to the log, such as another alpha; ``guessed`` names the settings that were inferred from the radii not stated.
     """
 
     name: str
@@ -48,6 +47,8 @@ class Frame:
     seconds: Floats
     top: Ints
     n: Ints
+    p_lower: Floats = field(default_factory=lambda: np.empty(0))
+    line: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     votes_text: tuple[str, ...] = ()
     selection_text: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -93,9 +94,9 @@ class Frame:
 
     @property
     def sigma(self) -> float | None:
-        """Scale of the noise: from the settings, or from a name such as ``noise_0.50`` or ``sigma_0.25``."""
+        """Scale of the noise: stated, or inferred from a name such as ``noise_0.50`` or ``sigma_0.25``."""
         known = self.settings.get("sigma")
-        return float(known) if known is not None else _sigma_in(self.path)
+        return None if known is None else float(known)
 
     @property
     def norm(self) -> str:
@@ -118,6 +119,7 @@ class Frame:
     def take(self, mask: Bools) -> Frame:
         """The same log with some of its images only."""
         kept: dict[str, Any] = {name: getattr(self, name)[mask] for name in ARRAYS}
+        kept |= {name: getattr(self, name)[mask] for name in ("p_lower", "line") if len(getattr(self, name))}
         for name in ("votes_text", "selection_text"):
             kept[name] = tuple(itertools.compress(getattr(self, name), mask))
         return replace(self, **kept, planned=None)
@@ -126,39 +128,47 @@ class Frame:
 ARRAYS = ("idx", "label", "predict", "radius", "correct", "failed", "seconds", "top", "n")
 
 
-def _sigma_in(path: Path) -> float | None:
+SIGMA = {word: re.compile(rf"{word}[_=-]?(\d+(?:\.\d+)?)") for word in ("sigma", "noise")}
+
+
+def sigma_in(path: Path) -> float | None:
     """The scale that a file or folder name states; ``sigma_`` (certification) before ``noise_`` (training)."""
-    for word in ("sigma", "noise"):
-        for part in (path.stem, *(parent.name for parent in path.parents)):
-            if found := re.search(rf"{word}_?(\d+(?:\.\d+)?)", part):
+    for pattern in SIGMA.values():
+        for part in (path.name, *(parent.name for parent in path.parents)):
+            if (found := pattern.search(part)) and float(found.group(1)) > 0:
                 return float(found.group(1))
     return None
 
 
 def from_log(log: Log, name: str = "") -> Frame:
-    """Turn the rows of a log into columns."""
-    rows = log.rows
-    votes, selection = (
-        tuple(" ".join(f"{place}:{count}" for place, count in getattr(row, name).items()) for row in rows)
-        for name in ("votes", "selection")
-    )
+    """A log as a frame; a scale that only its name states counts as inferred."""
+    columns, count = log.columns, len(log)
+    settings = dict(log.settings or {})
+    named = None if settings.get("sigma") is not None else sigma_in(log.path)
+    if named is not None:
+        settings["sigma"] = named
+    absent = np.full(count, np.nan)
+    votes, selection = (columns.get(name, ()) for name in ("votes", "selection"))
     return Frame(
         name=name or log.path.name,
         path=log.path,
         kind=log.kind,
-        idx=np.array([row.idx for row in rows], np.int64),
-        label=np.array([row.label for row in rows], np.int64),
-        predict=np.array([row.predict for row in rows], np.int64),
-        radius=np.array([np.nan if row.radius is None else row.radius for row in rows], np.float64),
-        correct=np.array([row.correct for row in rows], np.bool_),
-        failed=np.array([row.failed for row in rows], np.bool_),
-        seconds=np.array([np.nan if row.seconds is None else row.seconds for row in rows], np.float64),
-        top=np.array([-1 if row.top is None else row.top for row in rows], np.int64),
-        n=np.array([-1 if row.n is None else row.n for row in rows], np.int64),
+        idx=columns["idx"],
+        label=columns["label"],
+        predict=columns["predict"],
+        radius=columns.get("radius", absent),
+        correct=log.correct,
+        failed=np.array([status != "ok" for status in columns["status"]], np.bool_),
+        seconds=columns["time"],
+        top=columns["top"],
+        n=columns["n"],
+        p_lower=columns.get("p_lower", absent),
+        line=log.lines,
         votes_text=votes if any(votes) else (),
         selection_text=selection if any(selection) else (),
-        settings=log.settings or {},
+        settings=settings,
         about=log.about,
         planned=log.planned,
         notices=log.notices,
+        guessed=frozenset() if named is None else frozenset({"sigma"}),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from smoothctl.base.errors import SmoothctlError, UsageError
+from smoothctl.records.columns import REQUIRED
+from smoothctl.records.lines import bare_name, is_log
 from smoothctl.records.log import default_log
 from smoothctl.records.run_directory import EPOCHS_FILE, RunDirectory
 from smoothctl.records.shards import is_merged
@@ -20,10 +22,16 @@ from smoothctl.reporting.measures.metrics import subset
 from smoothctl.reporting.reader import read_frame
 
 COMPARABLE = (
-    *("dataset", "split", "data", "rule", "budget", "bound", "skip_misclassified", "n0", "n", "alpha"),
+    *("dataset", "split", "data", "transform", "rule", "budget", "bound", "skip_misclassified", "n0", "n", "alpha"),
     *("noise", "norm", "precision", "sigma"),
 )
+INFERRED = ("sigma", "n", "alpha")
 SHOWN = 6
+# Files that lie in their thousands in folders of data and models, and are not opened to look for a log.
+OTHER_FILES = frozenset(
+    f".{ending}"
+    for ending in ["pt", "pth", "ckpt", "tar", "bin", "safetensors", "onnx", "npz", "npy", "h5", "pkl", "parquet", "arrow", "zip", "png", "jpg", "jpeg", "bmp", "gif", "webp", "pdf", "svg", "html", "json", "jsonl", "py", "pyc", "md", "yaml", "yml", "toml"]
+)
 
 
 def find_logs(paths: Sequence[Path]) -> list[Path]:
@@ -36,7 +44,7 @@ def find_logs(paths: Sequence[Path]) -> list[Path]:
         if path.suffix in (".pt", ".safetensors"):
             logs = [log for what in ("certify", "predict") if (log := default_log(path, what)).exists()]
         elif path.is_dir():
-            logs = [log for log in sorted(path.glob("**/*.tsv")) if not is_merged(log)]
+            logs = [log for log in _files_below(path) if is_log(log, REQUIRED) and not is_merged(log)]
         elif path.exists():
             logs = [path]
         else:
@@ -45,6 +53,15 @@ def find_logs(paths: Sequence[Path]) -> list[Path]:
             raise UsageError(f"{path} has no log yet; make one with: smoothctl certify {path}")
         found.update(dict.fromkeys(logs))
     return list(found)
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    """The files in a folder that may be logs, whatever their names; hidden ones apart."""
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            if not name.startswith(".") and Path(name).suffix.lower() not in OTHER_FILES:
+                yield Path(place, name)
 
 
 def find_runs(paths: Sequence[Path]) -> list[RunDirectory]:
@@ -73,7 +90,12 @@ def named(frames: Sequence[Frame]) -> list[Frame]:
     """Give short names that tell logs apart: the run's directory for the usual file in it, else the path."""
     usual = [frame.path.parent if frame.path.stem == frame.kind and frame.settings else frame.path for frame in frames]
     base = Path(os.path.commonpath([path.parent for path in usual])) if usual else Path()
-    short = [path.relative_to(base).as_posix().removesuffix(".tsv") for path in usual]
+    whole = [path.relative_to(base).as_posix() for path in usual]
+    bare = [
+        path.relative_to(base).with_name(bare_name(path)).as_posix() if path == frame.path else long
+        for path, frame, long in zip(usual, frames, whole, strict=True)
+    ]
+    short = [long if bare.count(name) > 1 else name for name, long in zip(bare, whole, strict=True)]
     return [
         replace(frame, name=f"{name} ({frame.kind})" if short.count(name) > 1 and frame.kind == "predict" else name)
         for name, frame in zip(short, frames, strict=True)
@@ -135,9 +157,35 @@ def _comparison_cautions(frames: Sequence[Frame]) -> list[str]:
         )
     found += _label_conflicts(frames)
     for key in COMPARABLE:
-        values = {str(frame.settings[key]) for frame in frames if key in frame.settings}
-        if len(values) > 1:
+        values = {_shown(frame, key) for frame in frames if frame.settings.get(key) is not None}
+        if len({value.removeprefix("~") for value in values}) > 1:
             found.append(f"the logs differ in {key}: {', '.join(sorted(values))}")
+    for key in INFERRED if len(frames) > 1 and frames[0].kind == "certify" else ():
+        unknown = [frame.name for frame in frames if frame.settings.get(key) is None]
+        if unknown:
+            listed = ", ".join(unknown[:SHOWN]) + (f" and {len(unknown) - SHOWN} more" if len(unknown) > SHOWN else "")
+            found.append(f"{key} is not known of {listed}: whether it is the same as of the others cannot be told")
+    return [*found, *_several_seeds(frames)]
+
+
+def _shown(frame: Frame, key: str) -> str:
+    """A setting in words, marked with ``~`` where it was inferred."""
+    return f"{'~' if key in frame.guessed else ''}{frame.settings[key]}"
+
+
+def _several_seeds(frames: Sequence[Frame]) -> list[str]:
+    """Logs of the same model and images with other seeds, of which the best must not be chosen."""
+    seen: dict[tuple[str, bytes], Frame] = {}
+    found = []
+    for frame in frames:
+        if frame.settings.get("model") is None:
+            continue
+        other = seen.setdefault((str(frame.settings["model"]), frame.idx.tobytes()), frame)
+        if other.settings.get("seed") != frame.settings.get("seed"):
+            found.append(
+                f"{other.name} and {frame.name} certify the same images of the same model with other seeds: each look "
+                "spends alpha again, so do not choose the better one"
+            )
     return found
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from smoothctl.base.errors import SmoothctlError, UsageError
-from smoothctl.records.log import CERTIFY_COLUMNS, format_votes, parse_votes, read_log
+from smoothctl.records.columns import CERTIFY_COLUMNS, COLUMNS, PREDICT_COLUMNS
+from smoothctl.records.log import format_votes, parse_votes, read_log, settings_path
 from smoothctl.records.writer import open_log
 
 HEADER = "idx\tlabel\tpredict\tradius\tcorrect\ttime\n"
@@ -46,8 +48,16 @@ def test_columns_are_found_by_name_and_line_ends_do_not_matter(tmp_path: Path) -
         (HEADER + "1\t2\t2\t-0.1\t1\t1\n", "line 2"),
         (HEADER + "1\t2\t2\tnan\t1\t1\n", "line 2"),
         (HEADER + "1\t2\n", "line 2"),
-        (HEADER + "1\t2\t2\t0.1\t1\t1\n" * 2, "repeat an idx"),
+        (HEADER + "1\t2\t2\t0.1\t1\t1\n" * 2, "line 3: idx 1 is in line 2 already"),
         ("\x00\x01", "no header"),
+        (HEADER + "1\t2\t2\t0.1\t1\t1\n2\t2\t99999999999999999999\t0.1\t1\t1\n", "line 3.*predict 9+ is not between"),
+        (HEADER + "1\t2\t2\t1_0\t1\t1\n", "'1_0' is not a number"),
+        (HEADER + "1\t2\t٣\t0.1\t1\t1\n", "line 2"),
+        (HEADER + "1\t2\t2\t1e999\t1\t1\n", "not finite"),
+        (HEADER + "1.5\t2\t2\t0.1\t1\t1\n", "not a whole number"),
+        (HEADER + "1\t2\t2\t0.1\t1\t1\t7\n", "7 cells, the header has 6"),
+        ("idx\tidx\tlabel\tpredict\n", "names a column twice"),
+        ('idx,label,predict,radius\n1,2,"2,0.1\n', "never closed|cells"),
     ],
 )
 def test_malformed_logs_get_a_clear_line(tmp_path: Path, text: str, words: str) -> None:
@@ -87,3 +97,78 @@ def test_public_logs_are_read(shared: Path) -> None:
     crlf = read_log(shared / "data" / "logs" / "crlf.tsv")
     assert crlf.rows[0].seconds == pytest.approx(25.450502)
     assert read_log(shared / "data" / "logs" / "cohen_predict_imagenet_noise_0.25_N_100.tsv").kind == "predict"
+
+
+def test_commas_counts_with_a_point_and_a_repeated_header_are_read(tmp_path: Path) -> None:
+    log = read_log(write(tmp_path / "a.csv", 'idx,"label",predict,radius,n\n3,1,1,0.5,100.0\n'))
+    assert (log.rows[0].n, log.rows[0].radius) == (100, 0.5)
+    again = read_log(write(tmp_path / "b.tsv", HEADER + "1\t2\t2\t0.1\t1\t1\n" + HEADER + "2\t2\t2\t0.1\t1\t1\n"))
+    assert [row.idx for row in again.rows] == [1, 2]
+    assert "line 3 repeats the header" in again.notices[0]
+    with pytest.raises(SmoothctlError, match="line 3 is a second header: split the file there"):
+        read_log(write(tmp_path / "c.tsv", (HEADER + "1\t2\t2\t0.1\t1\t1\n") * 2))
+
+
+def test_packed_logs_are_read_and_the_settings_lie_beside_the_whole_name(tmp_path: Path) -> None:
+    packed = tmp_path / "sigma_0.50.tsv.gz"
+    packed.write_bytes(gzip.compress((HEADER + "1\t2\t2\t0.1\t1\t1\n").encode()))
+    assert len(read_log(packed)) == 1
+    assert settings_path(packed).name == settings_path(tmp_path / "sigma_0.50").name == "sigma_0.50.json"
+    packed.write_bytes(packed.read_bytes()[:-12])
+    with pytest.raises(SmoothctlError, match="cannot be read"):
+        read_log(packed)
+
+
+@pytest.mark.parametrize(
+    ("sidecar", "words"),
+    [
+        ("[" * 100_000, "nested too deeply"),
+        ("[]", "is damaged"),
+        ('{"settings": {"n": ""}}', r"settings\.n: .*\(it is ''\)"),
+        ('{"settings": {"n0": {}}}', r"settings\.n0"),
+        ('{"settings": {"alpha": 2}}', r"settings\.alpha"),
+        ('{"settings": {"sigma": NaN}}', r"settings\.sigma"),
+        ('{"settings": {"sigma": "0.25"}}', r"settings\.sigma"),
+        ('{"settings": {"radii": [{}]}}', r"settings\.radii"),
+        ('{"about": {"class_names": ["a", [[]]]}}', r"about\.class_names"),
+        ('{"planned": -1}', "planned"),
+        ('{"planned": 1e400}', "planned"),
+    ],
+)
+def test_damaged_settings_get_one_line_that_names_the_entry(tmp_path: Path, sidecar: str, words: str) -> None:
+    path = write(tmp_path / "a.tsv", HEADER + "1\t2\t2\t0.1\t1\t1\n")
+    write(tmp_path / "a.json", sidecar)
+    with pytest.raises(SmoothctlError, match=words) as caught:
+        read_log(path)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+def test_every_column_is_written_and_read_under_one_name() -> None:
+    assert CERTIFY_COLUMNS[:6] == ("idx", "label", "predict", "radius", "correct", "time")
+    assert set(CERTIFY_COLUMNS) | set(PREDICT_COLUMNS) == {column.name for column in COLUMNS}
+
+
+CELL = st.one_of(
+    st.integers(-3, 10**10).map(str), st.floats(allow_nan=True).map(repr), st.text(max_size=4).filter(str.isprintable),
+)  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(CELL, CELL, CELL, CELL, CELL, CELL, CELL), max_size=4))
+def test_whatever_stands_in_cells_ends_in_facts_or_one_line(tmp_path: Path, rows: list[tuple[str, ...]]) -> None:
+    header = "idx\tlabel\tpredict\tradius\ttime\tn\tvotes\n"
+    path = write(tmp_path / "a.tsv", header + "".join("\t".join(row) + "\n" for row in rows))
+    try:
+        read = read_log(path).rows
+    except SmoothctlError as error:
+        read, said = (), str(error)
+    else:
+        said = ""
+    assert "\n" not in said
+    for row in read:
+        assert 0 <= row.idx <= 10**9
+        assert row.radius is not None
+        assert 0 <= row.radius < float("inf")
+        assert -1 <= row.predict <= 10**7
+        assert row.n is None or 0 <= row.n <= 10**12

@@ -1,7 +1,13 @@
 """Which n and alpha a log of radii allows.
 
-With n copies only n+1 counts are possible, so radii lie on a grid that depends on n and alpha;
-its largest element is sigma * Phi^-1(alpha^(1/n)) (Cohen et al. 2019, section 4).
+Of n noise samples only n+1 counts are possible, so radii lie on a grid that depends on n and alpha; its largest
+element is sigma * Phi^-1(alpha^(1/n)) (Cohen et al. 2019, section 4). Logs that do not say how they were made are
+taken to be of Gaussian noise, the field's.
+
+A fine grid comes near any radius, so that a fit alone says little. Its evidence is the likelihood of the radii on the
+grid against radii that lie anywhere: where neighbours on the grid are d apart and radii are printed to within w, one
+on the grid counts log(d / 2w). A choice is made only if its evidence is overwhelming, by itself (it might be none of
+the usual ones) and against every other that fits.
 """
 
 from __future__ import annotations
@@ -15,34 +21,31 @@ import numpy as np
 from scipy import special
 
 from smoothctl.reporting.frames import Floats, Frame
-from smoothctl.reporting.measures.resolution import printing, slack
+from smoothctl.reporting.measures.resolution import widest_slack
 from smoothctl.smoothing.bounds import clopper_pearson_lower
 
-COPIES = (100, 1_000, 10_000, 100_000)
+SAMPLES = (100, 1_000, 10_000, 100_000)
 ALPHAS = (0.001, 0.01)
 SIGMAS = (0.12, 0.25, 0.5, 1.0)
-# Below, the grid of many copies is finer than three printed digits, and every radius is attainable.
+# Below, the grid of many noise samples is finer than three printed digits, and every radius is attainable.
 INFORMATIVE = 2.5
-LUCK = math.log(1e-6)
+ALONE = math.log(100)  # most logs are made with usual settings
+ALONE_ANY_SIGMA = math.log(1e6)
+AGAINST_OTHERS = math.log(1e4)
 
 
 @dataclass(frozen=True)
 class Fit:
-    """How many of the telling radii (above 2.5 sigma at many copies) are attainable with this sigma, n and
-    alpha; ``luck`` is the natural logarithm of the chance that radii printed so coarsely all are, if the
-    log was made otherwise."""
+    """How many of the telling radii (above 2.5 sigma at many noise samples) are attainable with this sigma, n and
+    alpha; ``possible`` if all radii are; ``evidence`` is the natural logarithm of how much likelier they are then."""
 
     sigma: float
     n: int
     alpha: float
     attainable: int
     radii: int
-    below_cap: bool
-    luck: float
-
-    @property
-    def possible(self) -> bool:
-        return self.below_cap and self.attainable == self.radii
+    possible: bool
+    evidence: float
 
 
 @cache
@@ -54,35 +57,33 @@ def attainable(n: int, alpha: float) -> Floats:
 
 def try_fits(frame: Frame, sigma: float) -> list[Fit]:
     """Try the usual n and alpha against the radii of a log."""
-    form = printing(frame.radius)
     distinct, counts = np.unique(frame.radius[frame.radius > 0], return_counts=True)
-    room = slack(distinct, form) * (1 + 1e-9) + 1e-12 * distinct
+    room = widest_slack(distinct) * (1 + 1e-9) + 1e-9 * distinct
     found = []
-    for n, alpha in product(COPIES, ALPHAS):
+    for n, alpha in product(SAMPLES, ALPHAS):
         grid = sigma * attainable(n, alpha)
         if not len(grid):
             continue
-        below = bool(distinct[-1] <= grid[-1] + room[-1])
-        if not below and n < max(COPIES):
-            continue
-        place = np.searchsorted(grid, distinct - room)
-        on_grid = (place < len(grid)) & (grid[np.minimum(place, len(grid) - 1)] <= distinct + room)
-        # With few copies the whole grid is coarser than what is printed, and every radius tells.
-        telling = distinct > INFORMATIVE * sigma if n == max(COPIES) else np.ones_like(on_grid)
-        luck = _luck(grid, distinct[telling], room[telling])
+        place = np.minimum(np.searchsorted(grid, distinct - room), len(grid) - 1)
+        on_grid = np.abs(grid[place] - distinct) <= room
+        # With few noise samples the whole grid is coarser than what is printed, and every radius tells.
+        telling = distinct > INFORMATIVE * sigma if n == max(SAMPLES) else np.ones_like(on_grid)
         found.append(
-            Fit(sigma, n, alpha, int(counts[on_grid & telling].sum()), int(counts[telling].sum()), below, luck)
-        )
+            Fit(
+                sigma, n, alpha, int(counts[on_grid & telling].sum()), int(counts[telling].sum()),
+                bool(on_grid.all()), _evidence(grid, place, room),
+            )
+        )  # fmt: skip
     return found
 
 
-def _luck(grid: Floats, radius: Floats, room: Floats) -> float:
-    """Sum over these distinct radii of the logarithm of the share of places that lie within rounding of the grid."""
-    if len(grid) < 2 or not len(radius):
+def _evidence(grid: Floats, place: np.ndarray, room: Floats) -> float:
+    """Sum of log(what the grid has around a radius / width of printing), where that tells anything."""
+    if len(grid) < 2:
         return 0.0
-    at = np.clip(np.searchsorted(grid, radius), 1, len(grid) - 1)
-    share = 2 * np.maximum(room, 1e-12) / (grid[at] - grid[at - 1])
-    return float(np.sum(np.log(np.minimum(1.0, share))))
+    gaps = np.diff(grid)
+    apart = (gaps[np.maximum(place - 1, 0)] + gaps[np.minimum(place, len(gaps) - 1)]) / 2
+    return float(np.sum(np.maximum(0.0, np.log(apart / (2 * room)))))
 
 
 def needs_detection(frame: Frame) -> bool:
@@ -96,13 +97,8 @@ def detect(frame: Frame) -> tuple[Frame, str]:
     The text says what was found, or why nothing was.
     """
     tried = [fit for sigma in ([frame.sigma] if frame.sigma else SIGMAS) for fit in try_fits(frame, sigma)]
-    possible = [fit for fit in tried if fit.possible and fit.radii]
-    if not frame.sigma:
-        # A sigma that is too large explains any radius: prefer one whose largest radius is reached.
-        reached = {fit.sigma for fit in possible if _reaches_cap(frame, fit)}
-        possible = [fit for fit in possible if fit.sigma in reached] or possible
-    possible = _most_telling(possible)
-    if len(possible) != 1:
+    possible = sorted((fit for fit in tried if fit.possible), key=lambda fit: -fit.evidence)
+    if not possible or not _overwhelming(possible, ALONE if frame.sigma else ALONE_ANY_SIGMA):
         return frame, _undecided(frame, tried, possible)
     fit = possible[0]
     others = [
@@ -120,26 +116,17 @@ def detect(frame: Frame) -> tuple[Frame, str]:
     return replace(frame, settings={**found, **known}, guessed=guessed), text
 
 
-def _most_telling(possible: list[Fit]) -> list[Fit]:
-    """Leave the one fit that luck does not explain, if there is one; a fine grid fits whatever is printed."""
-    ordered = sorted(possible, key=lambda fit: fit.luck)
-    if len(ordered) > 1 and ordered[0].luck < LUCK and ordered[0].luck < 2 * ordered[1].luck:
-        return ordered[:1]
-    return possible
-
-
-def _reaches_cap(frame: Frame, fit: Fit) -> bool:
-    largest = np.array([np.nanmax(frame.radius)])
-    cap = fit.sigma * attainable(fit.n, fit.alpha)[-1]
-    return bool(abs(largest[0] - cap) <= slack(largest, printing(frame.radius))[0] + 1e-9)
+def _overwhelming(ordered: list[Fit], alone: float) -> bool:
+    """Whether the first of these fits is beyond doubt."""
+    first, *others = ordered
+    return first.evidence >= alone and all(first.evidence - other.evidence >= AGAINST_OTHERS for other in others)
 
 
 def _undecided(frame: Frame, tried: list[Fit], possible: list[Fit]) -> str:
     largest = float(np.nanmax(frame.radius))
     where = f" at sigma {frame.sigma:g}" if frame.sigma else ""
-    if possible:
-        choices = "; ".join(f"sigma {fit.sigma:g}, n={fit.n}, alpha={fit.alpha:g}" for fit in possible)
-        return f"its radii leave the settings undecided (largest {largest:g}): {choices}"
-    if any(fit.possible for fit in tried):
-        return f"no radius is large enough to tell n and alpha{where} (largest {largest:g})"
-    return f"its radii (largest {largest:g}) fit none of the usual n and alpha{where}"
+    if not possible:
+        return f"its radii (largest {largest:g}) fit none of the usual n and alpha{where}"
+    choices = "; ".join(f"sigma {fit.sigma:g}, n={fit.n}, alpha={fit.alpha:g}" for fit in possible[:4])
+    more = f" and {len(possible) - 4} more" if len(possible) > 4 else ""
+    return f"its radii leave n and alpha undecided{where} (largest {largest:g}): {choices}{more}"

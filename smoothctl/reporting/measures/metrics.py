@@ -14,7 +14,8 @@ from smoothctl.records.log import parse_votes
 from smoothctl.reporting.frames import BUDGET_RULE, RADII_RULE, Floats, Frame, Ints
 from smoothctl.smoothing.bounds import clopper_pearson_lower, clopper_pearson_upper
 
-MANY_COLUMNS = 10
+# Radii of a table are STEP apart up to FINE.
+STEP, FINE = 0.25, 4.0
 CONFIDENCE = 0.95
 RESAMPLES = 2000
 NO_ACR = (
@@ -153,7 +154,7 @@ def subset(places: Sequence[int] | Ints) -> str:
 
 
 def default_radii(frames: Iterable[Frame]) -> tuple[float, ...]:
-    """0, 0.25, ... up to the largest radius that any log certifies (0.5 apart if these are many).
+    """0, 0.25, ... as far as any log certifies; beyond radius 4, steps double as often as the radius does.
 
     Where a log proves only certain radii, those are the table's.
     """
@@ -162,5 +163,9 @@ def default_radii(frames: Iterable[Frame]) -> tuple[float, ...]:
     if proved:
         return tuple(sorted(proved))
     largest = max((float(np.nanmax(frame.radius, initial=0.0)) for frame in listed if len(frame)), default=0.0)
-    step = 0.25 if largest / 0.25 <= MANY_COLUMNS else 0.5
-    return tuple(step * place for place in range(int(largest / step) + 1))
+    grid, step = [0.0], STEP
+    while grid[-1] + step <= largest:
+        grid.append(grid[-1] + step)
+        if grid[-1] >= FINE * step / STEP:
+            step *= 2
+    return tuple(grid)

@@ -46,6 +46,14 @@ def slack(radius: Floats, form: Printing) -> Floats:
     return 0.5 * 10.0 ** (magnitude - 2)
 
 
+def widest_slack(radius: Floats) -> Floats:
+    """:func:`slack` under whichever form the radii allow that leaves more room: few rows allow several."""
+    room = slack(radius, printing(radius))
+    if _same(radius, _rounded(radius, np.full_like(radius, 1e4))):
+        room = np.maximum(room, slack(radius, Printing.four_decimals))
+    return room
+
+
 def undecided(frame: Frame, radii: Sequence[float]) -> tuple[int, ...]:
     """Rows that count at r, or do not, only by the rounding of their printed radius.
 

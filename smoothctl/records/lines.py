@@ -1,0 +1,127 @@
+"""The lines and cells of a log, however it is named, packed or separated."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import zlib
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from smoothctl.base.errors import SmoothctlError
+
+ENDINGS = (".tsv", ".csv", ".txt", ".log")
+SEPARATORS = ("\t", ",", ";")
+LARGEST_FILE = 2**29
+BEGINNING = 4096
+
+
+@dataclass(frozen=True)
+class Lines:
+    """The cells of a log row by row in one list, the numbers of its lines, and what to say of it."""
+
+    header: tuple[str, ...]
+    cells: Sequence[str]
+    numbers: Sequence[int]
+    notices: tuple[str, ...] = ()
+    second_header: int | None = None
+
+    def column(self, name: str) -> Sequence[str] | None:
+        """The texts of a column, or None if the log has none of that name."""
+        if name not in self.header:
+            return None
+        return self.cells[self.header.index(name) :: len(self.header)]
+
+
+def bare_name(log: Path) -> str:
+    """The name of a log without the endings that logs have; a number such as 0.50 stays whole."""
+    name = log.name
+    for ending in (".gz", *ENDINGS):
+        if name.lower().endswith(ending) and len(name) > len(ending):
+            name = name[: -len(ending)]
+    return name
+
+
+def complete_lines(text: str) -> tuple[list[str], str]:
+    """Split into lines, apart from a last one without its line end."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    return lines[:-1], lines[-1]
+
+
+def is_log(path: Path, required: Collection[str]) -> bool:
+    """Whether a file begins as a log does, whatever its name."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(BEGINNING)
+            if start[:2] == b"\x1f\x8b":
+                file.seek(0)
+                with gzip.open(file) as packed:
+                    start = packed.read(BEGINNING)
+        header = start.decode("utf-8-sig", errors="ignore").splitlines()[:1]
+    except (OSError, EOFError, zlib.error):
+        return False
+    return bool(header) and set(required) <= set(_header(header[0])[0])
+
+
+def read_lines(path: Path, required: Collection[str]) -> Lines:
+    """Read the cells of a log; raises SmoothctlError, naming the line, for a file that is none."""
+    lines, cut = complete_lines(_text(path))
+    notices = [f"the last line was cut short and is left out: {cut[:80]!r}"] if cut else []
+    if not lines:
+        raise SmoothctlError(f"{path}: no header; expected tab-separated columns such as idx, label, predict, radius")
+    header, separator = _header(lines[0])
+    if missing := [name for name in required if name not in header]:
+        raise SmoothctlError(
+            f"{path}: no header with the columns {', '.join(required)}, separated by tabs or commas "
+            f"({', '.join(missing)} not found in {lines[0][:80]!r})"
+        )
+    if len(set(header)) < len(header):
+        raise SmoothctlError(f"{path}: its header names a column twice ({', '.join(header)[:120]})")
+    numbered = [(number, line) for number, line in enumerate(lines[1:], start=2) if line]
+    again = [number for number, line in numbered if line == lines[0]]
+    if again:
+        numbered = [(number, line) for number, line in numbered if line != lines[0]]
+        notices.append(f"line {again[0]} repeats the header and is left out: is this one log, or several in one file?")
+    cells = _cells(path, numbered, len(header), separator)
+    return Lines(header, cells, [number for number, _ in numbered], tuple(notices), again[0] if again else None)
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            packed = file.read(2) == b"\x1f\x8b"
+            file.seek(0)
+            with gzip.open(file) if packed else file as content:
+                data = content.read(LARGEST_FILE + 1)
+        if len(data) > LARGEST_FILE:
+            raise SmoothctlError(f"{path} is larger than any log ({LARGEST_FILE // 2**20} MiB)")
+        return data.decode("utf-8-sig")
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise SmoothctlError(f"{path}: cannot be read ({error})") from None
+
+
+def _header(line: str) -> tuple[tuple[str, ...], str]:
+    """The names in a header, and what separates them: tabs, or commas or semicolons as spreadsheets write."""
+    separator = next((letter for letter in SEPARATORS if letter in line), "\t")
+    return tuple(name.strip().strip('"') for name in line.split(separator)), separator
+
+
+def _cells(path: Path, numbered: Sequence[tuple[int, str]], width: int, separator: str) -> list[str]:
+    if separator == "\t":
+        wrong = [(number, line.count("\t") + 1) for number, line in numbered if line.count("\t") != width - 1]
+        cells = "\t".join(line for _, line in numbered).split("\t") if numbered and not wrong else []
+    else:
+        try:
+            split = list(csv.reader(io.StringIO("\n".join(line for _, line in numbered)), delimiter=separator))
+        except csv.Error as error:
+            raise SmoothctlError(f"{path}: cannot be read as comma-separated values ({error})") from None
+        if len(split) != len(numbered):
+            raise SmoothctlError(f"{path}: a quotation mark in it is never closed")
+        wrong = [(number, len(row)) for (number, _), row in zip(numbered, split, strict=True) if len(row) != width]
+        cells = [cell.strip() for row in split for cell in row]
+    if wrong:
+        number, count = wrong[0]
+        raise SmoothctlError(f"{path}, line {number}: not a row of this log ({count} cells, the header has {width})")
+    return cells

@@ -1,0 +1,41 @@
+"""Which radius the noise of a log proves, asked of the noise itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from smoothctl.base.errors import UsageError
+from smoothctl.hooks.noises import Noise
+from smoothctl.hooks.registry import registry
+from smoothctl.reporting.frames import Floats, Frame
+
+
+def noise_of(frame: Frame) -> Noise | None:
+    """The noise that a log names; None if it names none, as others' logs do.
+
+    Raises UsageError if no plugin here has that noise.
+    """
+    name = frame.settings.get("noise")
+    if name is None:
+        return None
+    found: Noise = registry("noise").find("noise", str(name)).value
+    return found
+
+
+def radius_of(frame: Frame) -> Callable[[Floats], Floats] | None:
+    """What bounds on p_A prove with the noise and sigma of a log; None where either is not known."""
+    sigma = frame.sigma
+    try:
+        noise = noise_of(frame)
+    except UsageError:
+        return None
+    if noise is None or sigma is None:
+        return None
+
+    def radius(p: Floats) -> Floats:
+        distinct, back = np.unique(p, return_inverse=True)
+        return np.array([noise.radius(value, sigma) if value >= 0.5 else 0.0 for value in distinct.tolist()])[back]
+
+    return radius
