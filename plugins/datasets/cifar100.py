@@ -52,6 +52,7 @@ def register_datasets() -> list[Dataset]:
             std=(0.2673, 0.2564, 0.2762),
             summary="CIFAR-100, 32x32 colour images of a hundred classes",
             augment=augment,
+            like="cifar10",
             recipe=Recipe(
                 arch="resnet110", sigma=0.25, epochs=200, batch_size=128, lr=0.1, milestones=(100, 150),
                 source="smoothctl's default, after the CRT paper's CIFAR-10 setting",

@@ -37,6 +37,7 @@ def register_datasets() -> list[Dataset]:
             std=(0.353,),
             summary="Fashion-MNIST, 28x28 grey images of ten kinds of clothes",
             aliases=("fashion_mnist",),
+            like="mnist",
             recipe=Recipe(
                 arch="lenet", sigma=0.25, epochs=90, batch_size=256, lr=0.01, milestones=(30, 60),
                 source="smoothctl's default, after the field's MNIST setting",

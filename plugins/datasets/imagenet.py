@@ -123,6 +123,7 @@ def register_datasets() -> list[Dataset]:
             augment=augment,
             resize=256,
             find_class_names=find_class_names,
+            like="cifar10",
             recipe=Recipe(
                 arch="resnet50", sigma=0.5, epochs=90, batch_size=400, lr=0.1, milestones=(30, 60),
                 source="Cohen et al. 2019, ImageNet setting",

@@ -39,6 +39,7 @@ def register_datasets() -> list[Dataset]:
             std=(0.1980, 0.2010, 0.1970),
             summary="SVHN, 32x32 colour images of digits on houses",
             augment=augment,
+            like="cifar10",
             recipe=Recipe(
                 arch="resnet110", sigma=0.25, epochs=150, batch_size=256, lr=0.01, milestones=(50, 100),
                 source="smoothctl's default for svhn",

@@ -88,6 +88,7 @@ def register_datasets() -> list[Dataset]:
             aliases=("tiny_imagenet", "tinyimagenet"),
             splits=("train", "val"),
             augment=augment,
+            like="cifar10",
             recipe=Recipe(
                 arch="timm/resnet18", sigma=0.25, epochs=90, batch_size=128, lr=0.1, milestones=(30, 60),
                 source="smoothctl's default for tiny-imagenet",

@@ -38,6 +38,10 @@ class CatRs(Method):
             milestones=(30, 60), options={"m": 2, "steps": 1, "epsilon": 1.0, "lbd": 2.0},
             source="Jeong et al. 2023, code, without its changes in the last ten epochs; a batch of 256 in 2 chunks",
         ),
+        Recipe(
+            dataset="digits", epochs=25, options={"m": 4, "steps": 1, "epsilon": 0.5, "lbd": 0.5},
+            source="smoothctl's default for digits, after Jeong et al. 2023",
+        ),
     )  # fmt: skip
 
     class Options(Method.Options):

@@ -45,6 +45,10 @@ class Consistency(Method):
             )
             for sigma, eta in ((0.5, 0.5), (1.0, 0.1))
         ),
+        Recipe(
+            dataset="digits", options={"lbd": 5.0, "eta": 0.5, "m": 2},
+            source="smoothctl's default for digits, after the MNIST setting of Jeong and Shin 2020",
+        ),
     )  # fmt: skip
 
     class Options(AttackOptions):

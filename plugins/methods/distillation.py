@@ -21,7 +21,13 @@ class Distillation(Method):
     name = "kd"
     summary = "knowledge distillation with temperature, under noise (Hinton et al. 2015)"
     needs_teacher = True
-    recipes = (SCHEDULE,)
+    recipes = (
+        SCHEDULE,
+        Recipe(
+            dataset="digits", options={"temperature": 2.0, "weight": 0.9},
+            source="smoothctl's default for digits, at a temperature that suits its small steps",
+        ),
+    )  # fmt: skip
 
     class Options(Method.Options):
         temperature: float = Field(4.0, gt=0, description="by which both networks' logits are divided")

@@ -43,6 +43,10 @@ class Macer(Method):
             milestones=(30, 60, 90), options={"k": 2, "beta": 16.0, "gamma": 8.0, "lbd": 3.0, "deferred": 0},
             source="CRT paper (NeurIPS 2022), tables 16 and 17",
         ),
+        Recipe(
+            dataset="digits", epochs=30, options={"k": 4, "beta": 16.0, "gamma": 4.0, "lbd": 2.0, "deferred": 20},
+            source="smoothctl's default for digits, after Zhai et al. 2020, deferred as for MNIST",
+        ),
     )  # fmt: skip
 
     class Options(Method.Options):
@@ -55,7 +59,9 @@ class Macer(Method):
         )
         gamma: float = Field(8.0, gt=0, description="margins above this are not pushed further")
         lbd: float = Field(12.0, ge=0, description="weight of the radius (lambda of the paper)")
-        deferred: int = Field(0, ge=0, description="epochs at the start with cross-entropy only")
+        deferred: int = Field(
+            0, ge=0, description="epochs at the start with cross-entropy only", json_schema_extra={"unit": "epochs"}
+        )
 
     def loss(self, model: nn.Module, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         """Cross-entropy of the soft vote + lbd * sigma/2 * max(0, gamma - margin) of images that are right.

@@ -41,6 +41,10 @@ class SmoothAdv(Method):
             milestones=(30, 60), options={"m": 1, "steps": 1, "epsilon": 1.0, "warmup_epochs": 0},
             source="CRT paper (NeurIPS 2022), tables 16 and 17",
         ),
+        Recipe(
+            dataset="digits", epochs=30, options={"m": 2, "steps": 2, "epsilon": 0.5, "warmup_epochs": 10},
+            source="smoothctl's default for digits, after Salman et al. 2019",
+        ),
     )  # fmt: skip
 
     class Options(AttackOptions):

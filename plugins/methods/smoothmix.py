@@ -49,6 +49,10 @@ class SmoothMix(Method):
             milestones=(30, 60), options={"T": 1, "m": 1, "eta": 1.0, "alpha": 8.0},
             source="CRT paper (NeurIPS 2022), tables 16 and 17",
         ),
+        Recipe(
+            dataset="digits", epochs=30, options={"T": 2, "m": 2, "eta": 1.0, "alpha": 0.5},
+            source="smoothctl's default for digits, after Jeong et al. 2021",
+        ),
     )  # fmt: skip
 
     class Options(Method.Options):
@@ -66,7 +70,10 @@ class SmoothMix(Method):
             None, gt=0, description="largest L2 norm of the attack; the paper and its code leave it unbounded"
         )
         warmup_epochs: int = Field(
-            10, ge=0, description="epochs in which eta, and mix_step's norm, grow to their value"
+            10,
+            ge=0,
+            description="epochs in which eta, and mix_step's norm, grow to their value",
+            json_schema_extra={"unit": "epochs"},
         )
 
         @property

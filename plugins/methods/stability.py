@@ -26,6 +26,10 @@ class Stability(Method):
             dataset="mnist", arch="lenet", epochs=90, batch_size=256, lr=0.01, weight_decay=1e-4,
             milestones=(30, 60), options={"lbd": 2.0}, source="baseline of Jeong and Shin 2020, code",
         ),
+        Recipe(
+            dataset="digits", options={"lbd": 2.0},
+            source="smoothctl's default for digits, after the MNIST setting of Jeong and Shin 2020",
+        ),
     )  # fmt: skip
 
     class Options(Method.Options):

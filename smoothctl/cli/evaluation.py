@@ -111,14 +111,40 @@ def check_batch_size(batch_size: int | None) -> None:
 
 
 def choose_model(model: Path | None) -> Path:
-    """The model that was named, or the newest run below runs/, which is said."""
-    if model is not None:
-        return model
+    """The model that was named, or the newest run below runs/, which is said; so is what speaks against it."""
     from smoothctl.models.checkpoint import newest_run
 
-    newest = newest_run(Path("runs"))
-    console.note(f"no MODEL was given: taking the newest run, {newest}")
-    return newest
+    chosen = model
+    if chosen is None:
+        chosen = newest_run(Path("runs"))
+        console.note(f"no MODEL was given: taking the newest run, {chosen}")
+    _warn_of_run(chosen)
+    return chosen
+
+
+def _warn_of_run(model: Path) -> None:
+    """Name a run that has not come to its end, or has learnt nothing, before hours are spent on it."""
+    from smoothctl.base.errors import SmoothctlError
+    from smoothctl.records.run_directory import MODEL_FILE, RunDirectory
+    from smoothctl.training.noisy_accuracy import run_is_at_chance
+
+    run = RunDirectory(model.parent if model.name == MODEL_FILE else model)
+    if not run.exists:
+        return
+    try:
+        there, history = run.read_settings(), run.read_history()
+    except SmoothctlError:
+        return  # certifying needs only the model
+    if there is not None and there["finished"] is None:
+        console.warn(
+            f"{run.path} is unfinished, after {len(history)} of {there['settings'].get('epochs', '?')} epochs; the "
+            "command that began it resumes it"
+        )
+    if run_is_at_chance(history[-1]):
+        console.warn(
+            f"{run.path} is hardly better than guessing ({100 * history[-1]['heldout_accuracy']:.1f} % under noise), "
+            "so there may be nothing to certify"
+        )
 
 
 def show_plan(job: Job, path: Path, as_json: bool) -> None:

@@ -88,8 +88,9 @@ def own_code(arch: str) -> str:
 
 
 def finished(out: Path, settings: TrainSettings, history: list[dict[str, Any]], lineage: Sequence[Link]) -> Outcome:
-    """A run that is done: its accuracy, its cost, and that of its lineage."""
+    """A run that is done: its accuracy, its cost and that of its lineage, and what to do next."""
     from smoothctl.records import cost
+    from smoothctl.training.noisy_accuracy import run_is_at_chance
 
     own, last = cost.total(history), history[-1]
     before = cost.seconds(lineage) if lineage else 0.0
@@ -98,14 +99,28 @@ def finished(out: Path, settings: TrainSettings, history: list[dict[str, Any]], 
         spent += f", {console.duration(before + own.seconds)} with all that led to the teacher"
     text = (
         f"{out}: {settings.arch} on {settings.dataset}, sigma {settings.sigma:g}, {settings.epochs} epochs, "
-        f"accuracy under noise on held-out images {100 * last['heldout_accuracy']:.1f} %; {spent}\n"
-        f"next: smoothctl certify {out}{own_code(settings.arch)}"
+        f"noisy accuracy on test images {100 * last['heldout_accuracy']:.1f} %; {spent}\n"
     )
+    if run_is_at_chance(last):
+        text += _advise(last, settings)
+    else:
+        text += f"next: smoothctl certify {out}{own_code(settings.arch)}"
     document = {
         "run": str(out), "settings": settings.model_dump(mode="json"), "epochs": history,
         "cost": {**vars(own), "lineage_seconds": None if before is None else before + own.seconds},
     }  # fmt: skip
     return Outcome(out, document, text)
+
+
+def _advise(last: dict[str, Any], settings: TrainSettings) -> str:
+    """What to try with a run that is hardly better than guessing."""
+    ways = [f"--lr {settings.lr / 10:g} (now {settings.lr:g})", "--warmup-epochs 2", f"--epochs {2 * settings.epochs}"]
+    if settings.options and settings.teacher_sha256 is None:
+        ways.append(f"milder options of the method (smoothctl plugins {settings.method})")
+    return (
+        f"it is hardly better than guessing ({100 * last['chance_accuracy']:.1f} % is always answering one class), "
+        f"so there is nothing to certify yet; try {', '.join(ways[:-1])} or {ways[-1]}, with --overwrite"
+    )
 
 
 def show_log(log: Log, as_json: bool) -> None:

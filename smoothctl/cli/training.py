@@ -12,7 +12,6 @@ from smoothctl.cli import options, outcomes
 if TYPE_CHECKING:
     from smoothctl.cli.outcomes import Outcome
     from smoothctl.hooks.datasets import Dataset
-    from smoothctl.hooks.recipes import Recipe
     from smoothctl.models.checkpoint import Model
     from smoothctl.records.cost import Link
     from smoothctl.training.execution import Execution
@@ -120,8 +119,6 @@ class Training:
     config: options.Config = None
 
 
-# Times the accuracy of guessing up to which a trained model gets a warning.
-GUESSING = 1.5
 PLAIN = (
     *("sigma", "noise", "epochs", "batch_size", "lr", "optimizer", "momentum", "nesterov", "weight_decay"),
     *("schedule", "gamma", "warmup_epochs", "clip", "ema", "precision", "augment", "normalize", "size", "seed"),
@@ -145,8 +142,9 @@ def run_training(
     from smoothctl.models.checkpoint import require_sigma
     from smoothctl.models.classifier import canonical_arch
     from smoothctl.training.batches import TrainingData
-    from smoothctl.training.run import check_teacher, train
-    from smoothctl.training.settings import train_settings
+    from smoothctl.training.recipes import train_settings
+    from smoothctl.training.run import train
+    from smoothctl.training.teacher import check_teacher, refuse_over_teacher
     from smoothctl.training.trackers import find_trackers
     from smoothctl.training.trainer import Trainer
 
@@ -164,7 +162,7 @@ def run_training(
         chosen.setdefault("sigma", require_sigma(chosen.get("sigma"), teacher))
         chosen.setdefault("noise", teacher.info.noise)
         chosen["teacher_sha256"] = teacher.sha256
-    settings, recipe = train_settings(chosen, method, dataset)
+    settings, choice = train_settings(chosen, method, dataset)
     # Aliases name the same thing, so they must not make other settings.
     noise = plugins.find("noise", settings.noise).name
     settings = settings.model_copy(update={"arch": canonical_arch(settings.arch), "noise": noise})
@@ -172,24 +170,28 @@ def run_training(
     execution = _execution(values)
     settings.check(execution.device.type)
     shape = wanted_shape(dataset, settings.size, teacher)
+    out = values["out"] or default_out(settings)
+    if teacher is not None:
+        refuse_over_teacher(out, [*values["teachers"], teacher.path])
     opened, images = open_dataset(dataset, "train", values["data"], values["download"], shape)
     if teacher is not None:
         check_teacher(teacher, settings, opened)
-    _, heldout = open_dataset(dataset, default_split(dataset), values["data"], values["download"], opened.shape or None)
-    data = TrainingData(opened, images, heldout, values["heldout_max"])
-    out = values["out"] or default_out(settings)
+    split = default_split(dataset)
+    _, heldout = open_dataset(dataset, split, values["data"], values["download"], opened.shape or None)
+    data = TrainingData(opened, images, heldout, values["heldout_max"], split)
     told = f"{settings.method}: {settings.arch} on {dataset.name} at sigma {settings.sigma:g}, {settings.epochs} epochs"
     leads = execution.group.leads
     if leads:
         console.note(f"{told}, on {outcomes.where(execution)}, into {out}")
-        _tell_recipe(recipe, settings)
+        for line in choice.describe(settings):
+            console.note(line)
     check = _early_check(values, settings, teacher)
     if values["dry_run"]:
         plan = Trainer(settings, data, execution, teacher)
         planned = outcomes.planned(plan, plan.estimate(), out)
         return planned if leads else outcomes.silent(out)
     about = {
-        "recipe": recipe.source,
+        "recipe": choice.recipe.source,
         "data": str(values["data"] or ""),
         "lineage": [link.as_plain() for link in lineage],
     }
@@ -199,8 +201,6 @@ def run_training(
     )  # fmt: skip
     if not leads:
         return outcomes.silent(out)
-    if history[-1]["heldout_accuracy"] <= GUESSING / len(opened.class_names):
-        console.warn(f"{out} is hardly better than guessing; try another --lr, more --epochs, or --warmup-epochs")
     return outcomes.finished(out, settings, history, lineage)
 
 
@@ -233,14 +233,6 @@ def _execution(values: dict[str, Any]) -> Execution:
         teacher_device=choose_device(teacher_device) if teacher_device else None,
         teacher=validated(TeacherSettings, values.get("teacher", {}), prefix="--teacher-"),
     )
-
-
-def _tell_recipe(recipe: Recipe, settings: TrainSettings) -> None:
-    if not recipe.source:
-        return
-    other = recipe.sigma is not None and recipe.sigma != settings.sigma
-    meant = f", which is for sigma {recipe.sigma:g}: the nearest that there is" if other else ""
-    console.note(f"recipe: {recipe.source}{meant}; flags override it (--dry-run shows every setting)")
 
 
 def wanted_shape(dataset: Dataset, size: int | None, teacher: Model | None) -> tuple[int, int, int] | None:

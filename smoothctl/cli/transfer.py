@@ -102,6 +102,7 @@ def command(
         raise UsageError("give the teacher, either by --teacher MODEL or by --teacher-from FILE.toml")
     taught = {"arch": teacher_arch, "arch_option": None, "normalize": teacher_normalize, "state_key": state_key}
     model, lineage = _load(teacher, taught, dataset, values)
+    values["teachers"] = teacher
     done += _teach(students, model, lineage, dataset or model.info.dataset, method, values, chain is not None)
     outcomes.show(done, values["json"])
 

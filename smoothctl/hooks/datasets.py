@@ -61,7 +61,8 @@ class Dataset:
     model, ``--size`` or the first image, ``mean`` and ``std`` as 0.5. PIL images are brought to
     the shape by the engine: scaled so that the shorter side is ``resize`` for a crop of ``shape``
     (None: so that they just cover it), then cropped in the centre. Empty ``splits`` are those of the
-    files. ``data_is_name``: ``data`` need not be a place.
+    files. ``data_is_name``: ``data`` need not be a place. ``like`` names a dataset whose recipes methods
+    follow here, with this dataset's own schedule, where they have none for this one.
     """
 
     name: str
@@ -78,3 +79,4 @@ class Dataset:
     resize: int | None = None
     find_class_names: Callable[[], tuple[str, ...]] | None = None
     data_is_name: bool = False
+    like: str = ""

@@ -11,9 +11,11 @@ from typing import Any
 class Recipe:
     """Settings of a training run. What is None is left to the dataset's recipe or the defaults.
 
-    A method lists published recipes; a dataset has one of its own. ``source`` says where the
-    numbers come from. ``batch_size`` counts images of one optimiser step; ``milestones`` are the
-    epochs (counted from 0) at whose start the learning rate is multiplied by ``gamma``.
+    A method lists its recipes; a dataset has one of its own. Of several for one dataset and sigma the
+    first is used, and ``name`` is how ``--recipe`` asks for another. ``source`` says where the numbers
+    come from. ``batch_size`` counts images of one optimiser step; ``milestones`` are the epochs (counted
+    from 0) at whose start the learning rate is multiplied by ``gamma``. ``by_arch`` holds what is
+    different for an architecture, such as ``{"vit": {"lr": 0.01}}``.
     """
 
     dataset: str | None = None
@@ -33,3 +35,5 @@ class Recipe:
     clip: float | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     source: str = ""
+    name: str = ""
+    by_arch: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

@@ -38,6 +38,7 @@ class AttackOptions(Method.Options):
         ge=0,
         description="epochs in which epsilon grows to its value; the first has epsilon/warmup_epochs as in published "
         "code (a paper says that it starts from zero)",
+        json_schema_extra={"unit": "epochs"},
     )
 
     def epsilon_at(self, epoch: int) -> float:

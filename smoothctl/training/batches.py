@@ -20,12 +20,13 @@ from smoothctl.training.settings import TrainSettings
 
 @dataclass(frozen=True)
 class TrainingData:
-    """The images to train on, and the held-out images on which accuracy under noise is watched."""
+    """The images to train on, and those of a test split on which noisy accuracy is watched."""
 
     dataset: Dataset
     train: LabelledImages
     heldout: LabelledImages
     heldout_max: int = 1000
+    heldout_split: str = "test"
 
 
 class Batches:

@@ -11,8 +11,8 @@ from smoothctl.hooks.methods import Batch, Method
 from smoothctl.records.cost import PASSES
 
 LINE = {
-    "epoch", "lr", "loss", "heldout_accuracy", "seconds", *PASSES,
-    "check_radius", "certified_accuracy", "teacher_certified_accuracy",
+    "epoch", "lr", "loss", "heldout_accuracy", "chance_accuracy", "teacher_accuracy", "seconds", *PASSES,
+    "check_radius", "check_images", "certified_accuracy", "teacher_certified_accuracy",
 }  # fmt: skip
 """What an epoch's line of the log holds besides the parts of a method's loss."""
 

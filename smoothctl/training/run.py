@@ -2,50 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import nn
-
 from smoothctl.base import console, files
 from smoothctl.base.devices import versions
-from smoothctl.base.errors import SmoothctlError, UsageError
-from smoothctl.hooks.datasets import Dataset
+from smoothctl.base.errors import SmoothctlError
 from smoothctl.hooks.trackers import Tracker
 from smoothctl.images.datasets import fingerprint, label_hash
 from smoothctl.models.checkpoint import Model, save_model
 from smoothctl.records.run_directory import RunDirectory
 from smoothctl.training.batches import TrainingData
 from smoothctl.training.execution import Execution
-from smoothctl.training.sanity_check import EarlyCheck
+from smoothctl.training.sanity_check import FRACTION, EarlyCheck
 from smoothctl.training.settings import TrainSettings
+from smoothctl.training.teacher import watch_teacher
 from smoothctl.training.trackers import telling
 from smoothctl.training.trainer import Trainer
 
 FAILED = "failed"
 """What the first process gives to the others, instead of a state, if it cannot begin."""
-
-
-def check_teacher(teacher: Model, settings: TrainSettings, dataset: Dataset) -> None:
-    """Raise UsageError for a teacher that cannot teach here, or nothing; warn if it is for another sigma."""
-    info = teacher.info
-    if not all(torch.isfinite(value).all() for value in teacher.classifier.state_dict().values()):
-        raise UsageError(f"the teacher {teacher.path} has weights that are not finite: it diverged, so train it anew")
-    if len(info.class_names) != len(dataset.class_names):
-        raise UsageError(f"teacher has {len(info.class_names)} classes, student {len(dataset.class_names)}")
-    if info.input_shape != dataset.shape:
-        raise UsageError(
-            f"teacher takes images of shape {info.input_shape}, dataset {dataset.name} has {dataset.shape}"
-        )
-    if info.class_names != list(dataset.class_names):
-        raise UsageError(f"teacher's classes have other names or another order than those of {dataset.name}")
-    if info.sigma is not None and info.sigma != settings.sigma:
-        console.warn(
-            f"the teacher was trained for sigma {info.sigma:g}, the student will be for sigma {settings.sigma:g}"
-        )
 
 
 def train(
@@ -110,20 +88,45 @@ def _lead(
     if state:
         history = trainer.load_state_dict(state)
         console.note(f"going on with {run.path} after epoch {len(history)} of {settings.epochs}")
-        _save(run, trainer, history)
+        if "heldout_accuracy" in history[-1]:
+            _save(run, trainer, history)
     steps = (settings.epochs - len(history)) * trainer.batches.steps_per_epoch
+    opening = {}
+    if trainer.teacher is not None and not history:
+        opening = {"teacher_accuracy": watch_teacher(trainer)}
     with telling(run.path, trackers) as tell, console.progress("train", steps) as advance:
         tell("train.start", settings.model_dump(mode="json"))
+        if history and "heldout_accuracy" not in history[-1]:
+            _conclude(run, trainer, history, check, advance)
         for epoch in range(len(history), settings.epochs):
-            history.append(trainer.run_epoch(epoch, advance))
-            console.note(_epoch_line(history[-1], settings.epochs))
-            if check is not None and epoch + 1 in check.epochs:
-                history[-1] |= _look(check, trainer)
-            _save(run, trainer, history)
+            history.append({**trainer.run_epoch(epoch, advance), **(opening if epoch == 0 else {})})
+            run.save_state({**trainer.state_dict(), "history": history})
+            _conclude(run, trainer, history, check, advance)
             tell("train.epoch", history[-1])
         run.finish()
         tell("train.end", history[-1])
     return history
+
+
+def _conclude(
+    run: RunDirectory,
+    trainer: Trainer,
+    history: list[dict[str, Any]],
+    check: EarlyCheck | None,
+    advance: Callable[..., None],
+) -> None:
+    """Measure the model of the last epoch, whose training is on disk already, and write model and log.
+
+    Raises SmoothctlError for a test image that cannot be read, after which the same command resumes here.
+    """
+    line, settings = history[-1], trainer.settings
+    line |= trainer.noisy_accuracy(trainer.trained, line["epoch"]).as_line()
+    console.note(_epoch_line(line, settings.epochs))
+    _save(run, trainer, history)
+    if check is not None and line["epoch"] + 1 in check.epochs:
+        seconds = FRACTION * settings.epochs * line["seconds"]
+        line |= check.run(trainer, seconds, lambda text: advance(0, text))
+        _save(run, trainer, history)
 
 
 def _follow(trainer: Trainer) -> list[dict[str, Any]]:
@@ -139,26 +142,9 @@ def _follow(trainer: Trainer) -> list[dict[str, Any]]:
     ]
 
 
-def _look(check: EarlyCheck, trainer: Trainer) -> dict[str, Any]:
-    """Certified accuracy of the student, and of its teacher, for the log; says it too."""
-    settings, heldout = trainer.settings, trainer.data.heldout
-    count = len(check.places(len(heldout)))
-
-    def measure(model: nn.Module) -> float:
-        return check.certified_accuracy(model, heldout, settings.sigma, settings.noise)
-
-    found = {"check_radius": check.radius, "certified_accuracy": measure(trainer.trained)}
-    told = f"certified at {check.radius:g} on {count} held-out images: {100 * found['certified_accuracy']:.1f} %"
-    if trainer.teacher is not None:
-        found["teacher_certified_accuracy"] = measure(trainer.teacher.classifier)
-        told += f", the teacher {100 * found['teacher_certified_accuracy']:.1f} %"
-    console.note(told)
-    return found
-
-
 def _epoch_line(line: dict[str, Any], epochs: int) -> str:
     return (
-        f"epoch {line['epoch'] + 1}/{epochs}: loss {line['loss']:.4f}, accuracy under noise on held-out images "
+        f"epoch {line['epoch'] + 1}/{epochs}: loss {line['loss']:.4f}, noisy accuracy on test images "
         f"{100 * line['heldout_accuracy']:.1f} %, lr {line['lr']:g}, {console.duration(line['seconds'])}"
     )
 

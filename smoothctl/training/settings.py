@@ -11,9 +11,7 @@ from pydantic import BaseModel, Field
 
 from smoothctl.base.errors import UsageError
 from smoothctl.base.settings import Count, Index, Positive, Seed, Settings, validated
-from smoothctl.hooks.datasets import Dataset
 from smoothctl.hooks.methods import Method
-from smoothctl.hooks.recipes import Recipe
 from smoothctl.smoothing.settings import Precision
 
 Schedule = Literal["multistep", "cosine", "constant"]
@@ -75,32 +73,6 @@ class TrainSettings(Settings):
             raise UsageError(f"--nesterov belongs to --optimizer sgd, not to {self.optimizer}")
         if self.nesterov and not self.momentum:
             raise UsageError("--nesterov needs a --momentum above 0")
-
-
-def choose_recipe(method: type[Method], dataset: Dataset, sigma: float | None) -> Recipe:
-    """The method's published recipe for this dataset at the nearest sigma, over the dataset's own."""
-    target = sigma if sigma is not None else (dataset.recipe.sigma or TrainSettings().sigma)
-    published = [recipe for recipe in method.recipes if recipe.dataset == dataset.name]
-    if not published:
-        return dataset.recipe
-    nearest = min(published, key=lambda recipe: abs((recipe.sigma or target) - target))
-    merged = {**_stated(dataset.recipe), **_stated(nearest)}
-    return Recipe(**merged)
-
-
-def _stated(recipe: Recipe) -> dict[str, Any]:
-    return {key: value for key, value in vars(recipe).items() if value is not None}
-
-
-def train_settings(given: Mapping[str, Any], method: type[Method], dataset: Dataset) -> tuple[TrainSettings, Recipe]:
-    """Fill what the user gave from the recipe and the defaults; also say which recipe it was."""
-    recipe = choose_recipe(method, dataset, given.get("sigma"))
-    layered = {key: value for key, value in _stated(recipe).items() if key in TrainSettings.model_fields}
-    layered |= {key: value for key, value in given.items() if value is not None}
-    layered |= {"method": method.name, "dataset": dataset.name}
-    own = {**recipe.options, **given.get("options", {})}
-    layered["options"] = method_options(method, own).model_dump(mode="json")
-    return validated(TrainSettings, layered), recipe
 
 
 def method_options(method: type[Method], values: Mapping[str, Any]) -> BaseModel:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,7 @@ from smoothctl.smoothing.backends import Classifier, make_ready
 from smoothctl.training.batches import Batches, TrainingData, mix
 from smoothctl.training.distributed import Share
 from smoothctl.training.execution import Execution
+from smoothctl.training.noisy_accuracy import NoisyAccuracy
 from smoothctl.training.objective import Objective
 from smoothctl.training.optimizer import Optimization
 from smoothctl.training.passes import CountedModel, Passes
@@ -99,7 +100,7 @@ class Trainer:
         self.taught = None if teacher is None else self._ready(teacher)
         ask = None if self.taught is None else self._ask_teacher
         self.batches = Batches(settings, data, self.noise, execution, ask)
-        self.heldout = BatchReader(data.heldout, self.device, execution.workers)
+        self.heldout = BatchReader(data.heldout, self.device, execution.workers, len(data.dataset.class_names))
 
     def _ready(self, teacher: Model) -> Classifier:
         """The teacher, frozen and in eval mode, as fast as it can be evaluated."""
@@ -144,7 +145,6 @@ class Trainer:
             "epoch": epoch,
             "lr": settings.learning_rate(epoch),
             **means,
-            "heldout_accuracy": self._heldout_accuracy(epoch),
             "seconds": seconds,
             **self._count_passes(),
         }
@@ -198,19 +198,32 @@ class Trainer:
         # A clone, since autograd takes no tensor that was made in inference mode.
         return logits.to(self.device).clone()
 
-    def _heldout_accuracy(self, epoch: int) -> float:
-        """Accuracy of the base classifier on held-out images, one noisy copy each."""
-        count = min(len(self.data.heldout), self.data.heldout_max)
+    def noisy_accuracy(self, model: nn.Module, epoch: int) -> NoisyAccuracy:
+        """Accuracy of a base classifier on evenly spaced test images, with one noise sample each.
+
+        Raises SmoothctlError for logits that are not finite, and for an image that cannot be read.
+        """
+        heldout, count = self.data.heldout, min(len(self.data.heldout), self.data.heldout_max)
+        places = [len(heldout) * at // count for at in range(count)]
         right = torch.zeros((), device=self.device)
-        model = self.trained
+        labels = torch.zeros(len(self.data.dataset.class_names), device=self.device)
         with evaluating(model):
-            for step, (x, y, _) in enumerate(self.heldout.read(chunks(range(count), EVALUATION_BATCH), 0)):
+            for step, (x, y, _) in enumerate(self._read_heldout(places)):
                 draws = Draws(self.settings.seed, epoch, Stream.EVALUATE, step, device=self.device)
                 logits = model(x + self.noise.sample(tuple(x.shape), self.settings.sigma, draws))
                 if not torch.isfinite(logits).all():
-                    raise self._diverged(f"non-finite logits on held-out images after epoch {epoch + 1}", epoch)
+                    raise self._diverged(f"non-finite logits on test images after epoch {epoch + 1}", epoch)
                 right += (logits.argmax(dim=1) == y).sum()
-        return float(right) / count
+                labels.index_add_(0, y, torch.ones(len(y), device=self.device))
+        return NoisyAccuracy(float(right) / count, float(labels.max()) / count, count)
+
+    def _read_heldout(self, places: list[int]) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        try:
+            yield from self.heldout.read(chunks(places, EVALUATION_BATCH), 0)
+        except SmoothctlError as error:
+            raise SmoothctlError(
+                f"the {self.data.heldout_split} split: {error}. No epoch is lost: the same command resumes"
+            ) from None
 
     def state_dict(self) -> dict[str, Any]:
         """All that going on needs, apart from the lines of the epochs."""

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from smoothctl import load_model
 from tests.cli.conftest import Finished, Typed, finish, start
@@ -120,7 +121,7 @@ def test_two_processes_equal_one_with_the_same_batch(typed: Typed, workplace: Pa
     assert typed(f"{line} --out one").code == 0
     done = torchrun(f"{line} --out two", workplace)
     assert done.code == 0, done.err
-    assert done.out.count("next: smoothctl certify two") == 1
+    assert done.out.count("two: lenet on digits") == 1
     one, two = weights(workplace / "one"), weights(workplace / "two")
     for key in one:
         torch.testing.assert_close(one[key], two[key], rtol=1e-4, atol=1e-5)
@@ -306,8 +307,12 @@ def test_train_json_is_one_document(typed: Typed, workplace: Path) -> None:
 def test_a_model_that_learnt_nothing_is_said_to_be_no_better_than_guessing(typed: Typed, workplace: Path) -> None:
     done = typed(f"train {QUICK} --lr 1e-9 --out run")
     assert done.code == 0
-    assert "run is hardly better than guessing" in done.err
-    assert "guessing" not in typed("train --dataset digits --arch lenet --epochs 3 --out good").err
+    assert "hardly better than guessing" in done.out
+    assert "try --lr 1e-10" in done.out
+    assert "next: smoothctl certify" not in done.out
+    good = typed("train --dataset digits --arch lenet --epochs 3 --out good").out
+    assert "guessing" not in good
+    assert "next: smoothctl certify good" in good
 
 
 def test_dry_run_writes_nothing(typed: Typed, workplace: Path) -> None:
@@ -351,3 +356,65 @@ def test_safetensors_file_is_a_model_too(typed: Typed, trained: Path, workplace:
     save_model(workplace / name, model.info, model.classifier.network.state_dict())
     assert typed(f"certify {name} --n 100 --max 2").code == 0
     assert (workplace / "model.certify.tsv").exists()
+
+
+def digit_folder(place: Path) -> None:
+    """A tree of images of the embedded digits, few of each class."""
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    for index, (image, label) in enumerate(zip(digits.images[:60], digits.target[:60], strict=True)):
+        folder = place / ("train" if index < 40 else "test") / str(label)
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.fromarray((image * 15).astype(np.uint8)).save(folder / f"{index}.png")
+
+
+def test_a_broken_test_image_is_named_with_its_split_and_loses_no_epoch(typed: Typed, workplace: Path) -> None:
+    digit_folder(workplace / "data")
+    line = "train --dataset folder --data data --arch lenet --epochs 3 --lr 0.01 --batch-size 16"
+    assert typed(f"{line} --out straight").code == 0
+    broken = next((workplace / "data" / "test").rglob("*.png"))
+    whole = broken.read_bytes()
+    assert typed(f"{line} --out run --epochs 1").code == 0
+    broken.write_bytes(whole[:40])
+    done = typed(f"{line} --out run --overwrite")
+    assert done.code == 1
+    assert "the test split: image" in done.err
+    assert f"{broken.parent.name}/{broken.name}" in done.err
+    assert "No epoch is lost" in done.err
+    assert (workplace / "run" / "state.pt").exists()
+    broken.write_bytes(whole)
+    resumed = typed(f"{line} --out run")
+    assert resumed.code == 0, resumed.err
+    assert "epoch 1 of 3" in resumed.err
+    assert same_weights(workplace / "straight", workplace / "run")
+    kept = [
+        [{k: v for k, v in json.loads(row).items() if k != "seconds"} for row in path.read_text().splitlines()]
+        for path in (workplace / "straight" / "epochs.jsonl", workplace / "run" / "epochs.jsonl")
+    ]
+    assert kept[0] == kept[1]
+
+
+def test_a_run_that_is_unfinished_or_at_chance_is_named_before_it_is_certified(typed: Typed, workplace: Path) -> None:
+    typed(f"train {QUICK} --lr 1e-9 --out runs/empty")
+    done = typed("certify --n 100 --max 1")
+    assert "taking the newest run, runs/empty" in done.err
+    assert "warning: runs/empty is hardly better than guessing" in done.err
+    assert "unfinished" not in done.err
+    process = start("train --dataset digits --arch lenet --epochs 60 --out runs/half", workplace)
+    while not (workplace / "runs" / "half" / "epochs.jsonl").exists():
+        time.sleep(0.05)
+    process.kill()
+    process.communicate()
+    for model in ("", "runs/half", "runs/half/model.pt"):
+        assert "warning: runs/half is unfinished, after " in typed(f"certify {model} --n 100 --max 1 --dry-run").err
+    typed("train --dataset digits --arch lenet --epochs 3 --out runs/good")
+    assert "warning" not in typed("certify runs/good --n 100 --max 1").err
+
+
+def test_a_recipe_scaled_to_few_epochs_says_where_the_rate_drops(typed: Typed, workplace: Path) -> None:
+    images = np.zeros((20, 28, 28), np.uint8)
+    np.savez("m.npz", x_train=images, y_train=np.arange(20) % 10, x_test=images, y_test=np.arange(20) % 10)
+    done = typed("train --dataset mnist --data m.npz --sigma 0.5 --epochs 15 --dry-run --json")
+    assert "the recipe is for 90 epochs; scaled to 15: milestones 5 and 10" in done.err
+    assert done.json()["settings"]["milestones"] == [5, 10]

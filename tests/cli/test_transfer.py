@@ -1,4 +1,4 @@
-"""Transfer from the command line: chains, several teachers, none at hand, what it cost, an early look."""
+"""Transfer from the command line: chains, several teachers, none at hand, what it cost, a sanity check."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_several_teachers_are_one(typed: Typed, trained: Path, workplace: Path) 
     assert len(teachers_of(RunDirectory(workplace / "student")) or ()) == 2
 
 
-def test_an_early_look_measures_student_and_teacher(typed: Typed, trained: Path, workplace: Path) -> None:
+def test_a_sanity_check_measures_student_and_teacher(typed: Typed, trained: Path, workplace: Path) -> None:
     done = typed(f"transfer --teacher {trained} --student lenet --epochs 20 --check-images 30 --out student")
     assert done.code == 0, done.err
     checked = [line["epoch"] for line in lines(workplace / "student") if "certified_accuracy" in line]
@@ -121,9 +121,10 @@ def test_an_early_look_measures_student_and_teacher(typed: Typed, trained: Path,
     first = lines(workplace / "student")[0]
     assert first["check_radius"] == 0.25
     assert 0 <= float(str(first["certified_accuracy"])) <= 1
-    assert done.err.count("certified at 0.25 on 30 held-out images") == 2
+    assert done.err.count("certified at 0.25 on ") == 2
+    assert done.err.count("% interval ") == 4
     plain = typed(f"transfer --teacher {trained} --student lenet --epochs 20 --check-images 0 --out plain")
-    assert "held-out images:" not in plain.err
+    assert "certified at" not in plain.err
     assert same_weights(workplace / "student", workplace / "plain")
 
 
@@ -146,17 +147,65 @@ def test_a_noise_that_cannot_prove_one_sigma_is_trained_without_a_look(
     assert typed("train --arch lenet --noise box --sigma 0.25 --epochs 1 --out box").code == 0
     done = typed("transfer --teacher box --student lenet --epochs 1 --out student")
     assert done.code == 0, done.err
-    assert "no early look: n=2000 copies can never prove the radius 0.25" in done.err
+    assert "no sanity check: n=2000 copies can never prove the radius 0.25" in done.err
     done = typed("transfer --teacher box --student lenet --epochs 1 --check-radius 0.1 --check-images 10 --out other")
     assert done.code == 0, done.err
-    assert "certified at 0.1 on 10 held-out images" in done.err
+    assert "certified at 0.1 on " in done.err
 
 
-def test_a_look_at_more_images_than_there_are_says_how_many(typed: Typed, trained: Path, workplace: Path) -> None:
-    done = typed(f"transfer --teacher {trained} --student lenet --epochs 1 --check-images 100000 --out student")
+def test_a_sanity_check_keeps_to_its_time_and_says_how_sure_it_is(trained: Path) -> None:
+    from smoothctl.hooks.registry import registry
+    from smoothctl.images.datasets import open_split
+    from smoothctl.training.batches import TrainingData
+    from smoothctl.training.execution import Execution
+    from smoothctl.training.sanity_check import plan_check
+    from smoothctl.training.settings import TrainSettings
+    from smoothctl.training.trainer import Trainer
+
+    dataset = registry().find("dataset", "digits").value
+    data = TrainingData(dataset, open_split(dataset, "train"), open_split(dataset, "test"))
+    trainer = Trainer(
+        TrainSettings(method="crt", arch="lenet"), data, Execution(torch.device("cpu")), load_model(trained)
+    )
+    check = plan_check(0.2, 100_000, 10, 0.25, trainer.noise)
+    assert check is not None
+    told: list[str] = []
+    start = time.perf_counter()
+    whole = check.run(trainer, 1e9, told.append)
+    everything = time.perf_counter() - start
+    assert whole["check_images"] == len(data.heldout)
+    assert told[-1] == f"sanity check, {len(data.heldout)}/{len(data.heldout)} images"
+    start = time.perf_counter()
+    short = check.run(trainer, everything / 10, told.append)
+    assert time.perf_counter() - start < everything / 2
+    assert 0 < short["check_images"] < len(data.heldout) / 2
+    assert check.run(trainer, 0.0, told.append)["check_images"] == 4
+
+
+def test_a_teacher_at_chance_is_named_before_the_first_epoch(typed: Typed, workplace: Path) -> None:
+    typed("train --dataset digits --arch lenet --epochs 1 --lr 1e-9 --out empty")
+    done = typed("transfer --teacher empty --student lenet --epochs 1 --check-images 0 --out student")
     assert done.code == 0, done.err
-    heldout = int(done.err.split("certified at 0.25 on ")[1].split()[0])
-    assert 0 < heldout < 1797
+    told = done.err.splitlines()
+    named = next(place for place, line in enumerate(told) if "the teacher empty/model.pt is at chance" in line)
+    assert named < next(place for place, line in enumerate(told) if line.startswith("epoch 1/1"))
+    assert float(str(lines(workplace / "student")[0]["teacher_accuracy"])) < 0.2
+
+
+@pytest.mark.parametrize("out", ["small", "small/", "./small", "link", "small/model.pt", "other/../small"])
+@pytest.mark.parametrize("teacher", ["small", "small/model.pt", "link", "file.pt"])
+def test_a_student_is_never_written_over_its_teacher(
+    typed: Typed, run_copy: Path, monkeypatch: pytest.MonkeyPatch, teacher: str, out: str
+) -> None:
+    monkeypatch.chdir(run_copy.parent)
+    Path("link").symlink_to("small")
+    Path("file.pt").symlink_to("small/model.pt")
+    Path("other").mkdir()
+    before = {path.name: path.read_bytes() for path in run_copy.iterdir()}
+    done = typed(f"transfer --teacher {teacher} --student lenet --epochs 1 --out {out} --overwrite")
+    assert done.code == 2
+    assert "which it would destroy" in done.err
+    assert {path.name: path.read_bytes() for path in run_copy.iterdir()} == before
 
 
 def test_a_teacher_that_diverged_is_named_as_such(typed: Typed, run_copy: Path, workplace: Path) -> None:
@@ -192,16 +241,17 @@ def test_a_file_of_settings_for_the_teacher_is_checked_like_the_command(
     assert not (workplace / "small").exists()
 
 
-def test_the_early_look_agrees_with_certify(typed: Typed, trained: Path, workplace: Path) -> None:
+def test_the_sanity_check_agrees_with_certify(typed: Typed, trained: Path, workplace: Path) -> None:
     from smoothctl.hooks.registry import registry
     from smoothctl.images.datasets import open_split
-    from smoothctl.training.sanity_check import ALPHA, LIMIT, SELECTION, plan_check
+    from smoothctl.training.sanity_check import ALPHA, LIMIT, SELECTION, count_certified, plan_check
 
     model = load_model(trained)
     heldout = open_split(registry().find("dataset", "digits").value, "test")
     check = plan_check(0.2, 30, 10, 0.25, registry().find("noise", "gaussian").value)
     assert check is not None
-    found = check.certified_accuracy(model.classifier, heldout, 0.25, "gaussian")
+    places = check.places(len(heldout))
+    found = count_certified(model.classifier, heldout, places, check.radius, 0.25, "gaussian") / len(places)
     done = typed(
         f"certify {trained} --radii 0.2 --n0 {SELECTION} --n {LIMIT} --alpha {ALPHA} --backend eager "
         f"--every {len(heldout) // 30} --max 30 --out log.tsv"

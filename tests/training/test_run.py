@@ -82,7 +82,7 @@ def test_without_milestones_the_first_epoch_has_the_whole_rate_and_each_drop_its
 
 def test_teacher_gets_no_gradient_and_keeps_its_buffers(trained: Path) -> None:
     from smoothctl.images.datasets import open_split
-    from smoothctl.training.run import check_teacher
+    from smoothctl.training.teacher import check_teacher
 
     dataset = registry().find("dataset", "digits").value
     data = TrainingData(dataset, open_split(dataset, "train"), open_split(dataset, "test"))
