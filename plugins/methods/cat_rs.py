@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
 from pydantic import Field
 from torch import Tensor, nn
@@ -31,11 +33,11 @@ class CatRs(Method):
         Recipe(
             dataset="mnist", arch="lenet", epochs=150, batch_size=64, lr=0.01, weight_decay=1e-4,
             milestones=(50, 100), options={"m": 4, "steps": 4, "epsilon": 1.0, "lbd": 1.0},
-            source="Jeong et al. 2023, code; a batch of 256 in 4 chunks",
+            source="smoothctl's default, after the CIFAR-10 setting of Jeong et al. 2023 at the rate of MNIST",
         ),
         Recipe(
             dataset="imagenet", sigma=1.0, arch="resnet50", epochs=90, batch_size=128, lr=0.1, weight_decay=1e-4,
-            milestones=(30, 60), options={"m": 2, "steps": 1, "epsilon": 1.0, "lbd": 2.0},
+            milestones=(30, 60), options={"m": 2, "steps": 1, "epsilon": 1.0, "lbd": 2.0, "confidence": "teacher"},
             source="Jeong et al. 2023, code, without its changes in the last ten epochs; a batch of 256 in 2 chunks",
         ),
         Recipe(
@@ -49,20 +51,33 @@ class CatRs(Method):
         lbd: float = Field(1.0, ge=0, description="weight of the worst-case term (lambda of the paper)")
         steps: int = Field(4, ge=1, description="steps of the attack on the noise")
         epsilon: float = Field(1.0, gt=0, description="largest L2 norm by which a noise is moved, in pixels in [0,1]")
+        teacher_noise: Literal["own", "student"] = Field(
+            "own",
+            description="the sigma of the noise on which a teacher votes: its own (published: a teacher of 0.25 for "
+            "every sigma), or the student's",
+        )
+        confidence: Literal["model", "teacher"] = Field(
+            "model",
+            description="whose share of right noise samples is the confidence from which K is drawn (teacher: "
+            "--confidence_mask of the authors' code, with a teacher only)",
+        )
 
     def loss(self, model: nn.Module, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         """Mean of the K lowest cross-entropies over m + lbd * [K = m] * worst KL(target || moved copy).
 
-        K ~ Binomial(m, confidence), at least 1; the confidence is the share of copies that are right.
-        The targets are the teacher's votes on the same copies (the paper takes those of a Gaussian-trained
-        classifier, over 10,000 copies, beforehand), or without a teacher the soft vote of the model itself.
+        K ~ Binomial(m, confidence), at least 1; the confidence is the share of noise samples that are right, of
+        the model or of the teacher. The targets are the teacher's votes on the same noise at its own sigma (the paper
+        takes those of a Gaussian-trained classifier, over 10,000 noise samples, beforehand), or without a teacher
+        the averaged softmax of the model itself.
         """
         options, copies = self.options, self.options.m
         x, noise, y = batch.x.repeat(copies, 1, 1, 1), batch.noise(copies), batch.y
         logits = model(x + noise)
-        targets = self._targets(batch, x + noise, logits.detach())
+        targets = self._targets(batch, x, noise, logits.detach())
         losses = F.cross_entropy(logits, y.repeat(copies), reduction="none").unflatten(0, (copies, -1))
-        confidence = (logits.argmax(dim=1) == y.repeat(copies)).float().unflatten(0, (copies, -1)).mean(dim=0)
+        right = (logits.argmax(dim=1) == y.repeat(copies)).float().unflatten(0, (copies, -1)).mean(dim=0)
+        by_teacher = options.confidence == "teacher" and batch.teacher is not None
+        confidence = targets.gather(1, y.view(-1, 1)).squeeze(1) if by_teacher else right
         accepted = (batch.uniform(copies).unflatten(0, (copies, -1)) < confidence).sum(dim=0).clamp_min(1)
         ranks = torch.arange(copies, device=x.device).view(-1, 1)
         low = (losses.sort(dim=0).values * (ranks < accepted)).mean(dim=0)
@@ -74,12 +89,17 @@ class CatRs(Method):
         loss = (low + options.lbd * high).mean()
         return loss, {"low": low.mean(), "high": high.mean(), "sure": sure.mean()}
 
-    def _targets(self, batch: Batch, noisy: Tensor, logits: Tensor) -> Tensor:
+    @property
+    def takes_any_sigma(self) -> bool:
+        return bool(self.options.teacher_noise == "own")
+
+    def _targets(self, batch: Batch, x: Tensor, noise: Tensor, logits: Tensor) -> Tensor:
         """Probabilities [B,K] that sure images should keep when their noise is moved."""
         copies = self.options.m
         if batch.teacher is None:
             return soft_vote(logits, copies).exp()
-        taught = batch.teacher(noisy)
+        own = self.options.teacher_noise == "own" and batch.teacher_sigma is not None
+        taught = batch.teacher(x + (noise * (batch.teacher_sigma / batch.sigma) if own else noise))
         votes = F.one_hot(taught.argmax(dim=1), taught.shape[1]).float()
         shares: Tensor = votes.unflatten(0, (copies, -1)).mean(dim=0)
         return shares

@@ -20,8 +20,8 @@ class Consistency(Method):
     recipes = (
         *(
             Recipe(
-                dataset="cifar10", sigma=sigma, arch="resnet110", epochs=150, batch_size=128, lr=0.1, weight_decay=1e-4,
-                milestones=(50, 100), options={"lbd": lbd, "eta": 0.5, "m": 2}, source=source,
+                dataset="cifar10", sigma=sigma, name="jeong2020", arch="resnet110", epochs=150, batch_size=128, lr=0.1,
+                weight_decay=1e-4, milestones=(50, 100), options={"lbd": lbd, "eta": 0.5, "m": 2}, source=source,
             )
             for sigma, lbd, source in (
                 (0.25, 20.0, "Jeong and Shin 2020 and CRT paper, table 17; a batch of 256 in 2 chunks"),
@@ -31,11 +31,27 @@ class Consistency(Method):
         ),
         *(
             Recipe(
-                dataset="mnist", sigma=sigma, arch="lenet", epochs=90, batch_size=128, lr=0.01, weight_decay=1e-4,
-                milestones=(30, 60), options={"lbd": lbd, "eta": 0.5, "m": 2},
+                dataset="mnist", sigma=sigma, name="jeong2021", arch="lenet", epochs=90, batch_size=128, lr=0.01,
+                weight_decay=1e-4, milestones=(30, 60), options={"lbd": lbd, "eta": 0.5, "m": 2},
                 source="baseline of Jeong et al. 2021 (SmoothMix), code; a batch of 256 in 2 chunks",
             )
             for sigma, lbd in ((0.25, 10.0), (0.5, 5.0), (1.0, 5.0))
+        ),
+        *(
+            Recipe(
+                dataset="cifar10", sigma=sigma, name="smoothadv", arch="resnet110", epochs=150, batch_size=256 // m,
+                lr=0.1, weight_decay=1e-4, milestones=(50, 100),
+                options={"base": "smoothadv", "lbd": lbd, "eta": 0.5, "m": m, "steps": 10, "epsilon": epsilon},
+                source=f"Jeong and Shin 2020, code, on smoothadv; a batch of 256 in {m} chunks",
+            )
+            for sigma, lbd, m, epsilon in ((0.25, 2.0, 4, 1.0), (0.5, 1.0, 2, 2.0), (1.0, 1.0, 2, 2.0))
+        ),
+        Recipe(
+            dataset="mnist", name="smoothadv", arch="lenet", epochs=90, batch_size=64, lr=0.01, weight_decay=1e-4,
+            milestones=(30, 60),
+            options={"base": "smoothadv", "lbd": 1.0, "eta": 0.5, "m": 4, "steps": 10, "epsilon": 1.0},
+            source="the smoothadv baseline of Jeong and Shin 2020, code, with smoothctl's weight for consistency; a "
+            "batch of 256 in 4 chunks",
         ),
         *(
             Recipe(
@@ -46,8 +62,13 @@ class Consistency(Method):
             for sigma, eta in ((0.5, 0.5), (1.0, 0.1))
         ),
         Recipe(
-            dataset="digits", options={"lbd": 5.0, "eta": 0.5, "m": 2},
+            dataset="digits", name="smoothctl", options={"lbd": 5.0, "eta": 0.5, "m": 2},
             source="smoothctl's default for digits, after the MNIST setting of Jeong and Shin 2020",
+        ),
+        Recipe(
+            dataset="digits", name="smoothadv", epochs=30,
+            options={"base": "smoothadv", "lbd": 5.0, "eta": 0.5, "m": 2, "steps": 2, "epsilon": 0.25},
+            source="smoothctl's default for digits, on smoothadv",
         ),
     )  # fmt: skip
 

@@ -20,8 +20,9 @@ class Macer(Method):
     recipes = (
         *(
             Recipe(
-                dataset="cifar10", sigma=sigma, arch="resnet110", epochs=440, batch_size=64, lr=0.01, weight_decay=5e-4,
-                milestones=(200, 400), options={"k": 16, "beta": 16.0, "gamma": 8.0, "lbd": lbd, "deferred": deferred},
+                dataset="cifar10", sigma=sigma, name="zhai2020", arch="resnet110", epochs=440, batch_size=64, lr=0.01,
+                weight_decay=5e-4, milestones=(200, 400),
+                options={"k": 16, "beta": 16.0, "gamma": 8.0, "lbd": lbd, "deferred": deferred},
                 source=source,
             )
             for sigma, lbd, deferred, source in (
@@ -29,6 +30,15 @@ class Macer(Method):
                 (0.5, 4.0, 0, "Zhai et al. 2020"),
                 (1.0, 12.0, 200, "Zhai et al. 2020: only the cross-entropy before the first drop of the rate"),
             )
+        ),
+        *(
+            Recipe(
+                dataset="cifar10", sigma=sigma, name="150-epochs", arch="resnet110", epochs=150, batch_size=64, lr=0.01,
+                weight_decay=5e-4, milestones=(50, 100),
+                options={"k": 16, "beta": 16.0, "gamma": 8.0, "lbd": lbd, "deferred": deferred},
+                source="options of Zhai et al. 2020 with the 150 epochs of Jeong and Shin 2020",
+            )
+            for sigma, lbd, deferred in ((0.25, 12.0, 0), (0.5, 4.0, 0), (1.0, 12.0, 50))
         ),
         *(
             Recipe(

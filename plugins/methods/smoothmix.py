@@ -30,19 +30,25 @@ class SmoothMix(Method):
     recipes = (
         *(
             Recipe(
-                dataset="cifar10", sigma=sigma, arch="resnet110", epochs=150, batch_size=128, lr=0.1, weight_decay=1e-4,
-                milestones=(50, 100), options={"T": 4, "m": 2, "eta": 5.0, "alpha": alpha},
-                source="Jeong et al. 2021; CRT paper, tables 16, 17 (vit: --lr 0.01); a batch of 256 in 2 chunks",
+                dataset="cifar10", sigma=sigma, name=name, arch="resnet110", epochs=150, batch_size=128, lr=0.1,
+                weight_decay=1e-4, milestones=(50, 100),
+                options={"T": 4, "m": 2, "eta": 5.0, "alpha": alpha, "mix_step": mix_step},
+                by_arch={"vit": {"lr": 0.01}}, source=f"Jeong et al. 2021{what}; a batch of 256 in 2 chunks",
+            )
+            for name, mix_step, what in (
+                ("jeong2021", 0, "; CRT paper, tables 16, 17 (with the rate for vit)"),
+                ("one-step", 1, ", the variant that learns one-step adversaries"),
             )
             for sigma, alpha in ((0.25, 0.5), (0.5, 1.0), (1.0, 2.0))
         ),
         *(
             Recipe(
-                dataset="mnist", sigma=sigma, arch="lenet", epochs=90, batch_size=64, lr=0.01, weight_decay=1e-4,
-                milestones=(30, 60), options={"T": steps, "m": 4, "eta": eta, "alpha": 1.0},
-                source="Jeong et al. 2021, code; a batch of 256 in 4 chunks",
+                dataset="mnist", sigma=sigma, name=name, arch="lenet", epochs=90, batch_size=64, lr=0.01,
+                weight_decay=1e-4, milestones=(30, 60), options={"T": steps, "m": 4, "eta": eta, "alpha": 1.0},
+                source=f"Jeong et al. 2021, code (eta {eta:g}); a batch of 256 in 4 chunks",
             )
-            for sigma, steps, eta in ((0.25, 2, 5.0), (0.5, 4, 5.0), (1.0, 8, 5.0))
+            for name, eta in (("jeong2021", 5.0), ("eta-1", 1.0))
+            for sigma, steps in ((0.25, 2), (0.5, 4), (1.0, 8))
         ),
         Recipe(
             dataset="imagenet", arch="resnet50", epochs=90, batch_size=400, lr=0.1, weight_decay=1e-4,

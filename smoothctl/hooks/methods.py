@@ -21,8 +21,9 @@ class Batch:
 
     x: clean images [B,C,H,W] in [0,1]; y: labels [B]; index: places in the dataset [B]; epoch:
     counted from 0, of ``epochs``; sigma: the scale of the noise; teacher: a frozen network from
-    pixels to logits, or None. All random numbers come from the batch, so that a run can be repeated,
-    and is the same whether one process has the batch or several share it.
+    pixels to logits, or None, and teacher_sigma the scale that it is for, if that is known. All random
+    numbers come from the batch, so that a run can be repeated, and is the same whether one process has the
+    batch or several share it.
     """
 
     x: Tensor
@@ -34,6 +35,7 @@ class Batch:
     sample_noise: Callable[[tuple[int, ...]], Tensor]
     sample_uniform: Callable[[tuple[int, ...]], Tensor]
     teacher: Callable[[Tensor], Tensor] | None = None
+    teacher_sigma: float | None = None
 
     def noise(self, copies: int = 1) -> Tensor:
         """Draw fresh noise [copies*B,C,H,W], to be added to ``x.repeat(copies, 1, 1, 1)``."""
@@ -67,6 +69,11 @@ class Method(ABC):
 
     def __init__(self, options: Any = None):
         self.options: Any = self.Options() if options is None else options
+
+    @property
+    def takes_any_sigma(self) -> bool:
+        """Whether its teacher may be for another sigma than the student, so that nobody need be warned of it."""
+        return False
 
     @abstractmethod
     def loss(self, model: nn.Module, batch: Batch) -> Tensor | tuple[Tensor, dict[str, Tensor]]:

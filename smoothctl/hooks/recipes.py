@@ -12,7 +12,8 @@ class Recipe:
     """Settings of a training run. What is None is left to the dataset's recipe or the defaults.
 
     A method lists its recipes; a dataset has one of its own. Of several for one dataset and sigma the
-    first is used, and ``name`` is how ``--recipe`` asks for another. ``source`` says where the numbers
+    first is used, and ``name`` is how ``--recipe`` asks for another, or for one without a dataset, which
+    serves any. ``source`` says where the numbers
     come from. ``batch_size`` counts images of one optimiser step; ``milestones`` are the epochs (counted
     from 0) at whose start the learning rate is multiplied by ``gamma``. ``by_arch`` holds what is
     different for an architecture, such as ``{"vit": {"lr": 0.01}}``.

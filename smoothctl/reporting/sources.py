@@ -30,7 +30,39 @@ SHOWN = 6
 # Files that lie in their thousands in folders of data and models, and are not opened to look for a log.
 OTHER_FILES = frozenset(
     f".{ending}"
-    for ending in ["pt", "pth", "ckpt", "tar", "bin", "safetensors", "onnx", "npz", "npy", "h5", "pkl", "parquet", "arrow", "zip", "png", "jpg", "jpeg", "bmp", "gif", "webp", "pdf", "svg", "html", "json", "jsonl", "py", "pyc", "md", "yaml", "yml", "toml"]
+    for ending in [
+        "pt",
+        "pth",
+        "ckpt",
+        "tar",
+        "bin",
+        "safetensors",
+        "onnx",
+        "npz",
+        "npy",
+        "h5",
+        "pkl",
+        "parquet",
+        "arrow",
+        "zip",
+        "png",
+        "jpg",
+        "jpeg",
+        "bmp",
+        "gif",
+        "webp",
+        "pdf",
+        "svg",
+        "html",
+        "json",
+        "jsonl",
+        "py",
+        "pyc",
+        "md",
+        "yaml",
+        "yml",
+        "toml",
+    ]
 )
 
 

@@ -42,8 +42,10 @@ class Batches:
         noise: Noise,
         execution: Execution,
         teacher: Callable[[Tensor], Tensor] | None = None,
+        teacher_sigma: float | None = None,
     ):
-        self.settings, self.data, self.noise, self.teacher = settings, data, noise, teacher
+        self.settings, self.data, self.noise = settings, data, noise
+        self.teacher, self.teacher_sigma = teacher, teacher_sigma
         self.device, self.group = execution.device, execution.group
         self.reader = BatchReader(data.train, self.device, execution.workers, len(data.dataset.class_names))
 
@@ -76,7 +78,7 @@ class Batches:
             x, y, index, epoch, settings.epochs, settings.sigma,
             sample_noise=lambda shape: self.noise.sample(shape, settings.sigma, noise),
             sample_uniform=uniform.uniform,
-            teacher=self.teacher,
+            teacher=self.teacher, teacher_sigma=self.teacher_sigma,
         )  # fmt: skip
 
 

@@ -65,8 +65,10 @@ def choose_recipe(method: type[Method], dataset: Dataset, sigma: float | None, n
             there = f"it has {', '.join(names)}" if names else "it has no named recipes"
             raise UsageError(f"--recipe {name}: method {method.name} has no such recipe for {dataset.name}; {there}")
         candidates = [recipe for recipe in candidates if recipe.name == name]
+    else:
+        candidates = [recipe for recipe in candidates if recipe.dataset is not None]
     if not candidates:
-        return Choice(dataset.recipe, dataset.recipe)
+        return Choice(dataset.recipe, dataset.recipe, others=names)
     target = sigma if sigma is not None else (dataset.recipe.sigma or TrainSettings().sigma)
     nearest = min(candidates, key=lambda recipe: abs((recipe.sigma or target) - target))
     merged = Recipe(**{**stated(dataset.recipe), **stated(nearest)})
@@ -74,11 +76,14 @@ def choose_recipe(method: type[Method], dataset: Dataset, sigma: float | None, n
 
 
 def recipes_for(method: type[Method], dataset: Dataset) -> list[Recipe]:
-    """A method's recipes for a dataset, or else those for the dataset that it is like, adapted to it."""
+    """A method's recipes for a dataset, or else those for the dataset that it is like, adapted to it.
+
+    Those that are for any dataset come last, and are used by name only.
+    """
     own = [recipe for recipe in method.recipes if recipe.dataset == dataset.name]
-    if own or not dataset.like:
-        return own
-    return [_adapted(recipe, method, dataset) for recipe in method.recipes if recipe.dataset == dataset.like]
+    if not own and dataset.like:
+        own = [_adapted(recipe, method, dataset) for recipe in method.recipes if recipe.dataset == dataset.like]
+    return own + [recipe for recipe in method.recipes if recipe.dataset is None and recipe.name]
 
 
 def _adapted(recipe: Recipe, method: type[Method], dataset: Dataset) -> Recipe:

@@ -10,8 +10,9 @@ import torch
 from smoothctl.base import console
 from smoothctl.base.errors import UsageError
 from smoothctl.hooks.datasets import Dataset
+from smoothctl.hooks.registry import registry
 from smoothctl.models.checkpoint import Model
-from smoothctl.training.settings import TrainSettings
+from smoothctl.training.settings import TrainSettings, method_options
 from smoothctl.training.trainer import Trainer
 
 
@@ -28,10 +29,15 @@ def check_teacher(teacher: Model, settings: TrainSettings, dataset: Dataset) -> 
         )
     if info.class_names != list(dataset.class_names):
         raise UsageError(f"teacher's classes have other names or another order than those of {dataset.name}")
-    if info.sigma is not None and info.sigma != settings.sigma:
+    if not _takes_any_sigma(settings) and info.sigma is not None and info.sigma != settings.sigma:
         console.warn(
             f"the teacher was trained for sigma {info.sigma:g}, the student will be for sigma {settings.sigma:g}"
         )
+
+
+def _takes_any_sigma(settings: TrainSettings) -> bool:
+    method = registry().find("method", settings.method).value
+    return bool(method(method_options(method, settings.options)).takes_any_sigma)
 
 
 def refuse_over_teacher(out: Path, teachers: Iterable[Path]) -> None:
@@ -50,12 +56,14 @@ def refuse_over_teacher(out: Path, teachers: Iterable[Path]) -> None:
 def watch_teacher(trainer: Trainer) -> float:
     """The teacher's noisy accuracy on test images, before it teaches; says it, and warns if it is a guess."""
     assert trainer.teacher is not None
-    teacher = trainer.teacher
-    found = trainer.noisy_accuracy(teacher.classifier, 0)
+    teacher, sigma = trainer.teacher, trainer.settings.sigma
+    if _takes_any_sigma(trainer.settings):
+        sigma = teacher.info.sigma or sigma
+    found = trainer.noisy_accuracy(teacher.classifier, 0, sigma)
     console.note(f"the teacher's noisy accuracy on {found.images} test images: {100 * found.accuracy:.1f} %")
     if found.is_chance:
         console.warn(
-            f"the teacher {teacher.path} is at chance under noise of sigma {trainer.settings.sigma:g} "
+            f"the teacher {teacher.path} is at chance under noise of sigma {sigma:g} "
             f"({100 * found.chance:.1f} % is always answering one class), so a student can learn nothing from it; "
             "is it the right file, sigma, --teacher-normalize? smoothctl certify tells more"
         )

@@ -99,7 +99,8 @@ class Trainer:
             self.objective = nn.parallel.DistributedDataParallel(self.objective)
         self.taught = None if teacher is None else self._ready(teacher)
         ask = None if self.taught is None else self._ask_teacher
-        self.batches = Batches(settings, data, self.noise, execution, ask)
+        teacher_sigma = None if teacher is None else teacher.info.sigma
+        self.batches = Batches(settings, data, self.noise, execution, ask, teacher_sigma)
         self.heldout = BatchReader(data.heldout, self.device, execution.workers, len(data.dataset.class_names))
 
     def _ready(self, teacher: Model) -> Classifier:
@@ -198,11 +199,12 @@ class Trainer:
         # A clone, since autograd takes no tensor that was made in inference mode.
         return logits.to(self.device).clone()
 
-    def noisy_accuracy(self, model: nn.Module, epoch: int) -> NoisyAccuracy:
-        """Accuracy of a base classifier on evenly spaced test images, with one noise sample each.
+    def noisy_accuracy(self, model: nn.Module, epoch: int, sigma: float | None = None) -> NoisyAccuracy:
+        """Accuracy of a base classifier on evenly spaced test images, with one noise sample each, of this sigma.
 
         Raises SmoothctlError for logits that are not finite, and for an image that cannot be read.
         """
+        sigma = self.settings.sigma if sigma is None else sigma
         heldout, count = self.data.heldout, min(len(self.data.heldout), self.data.heldout_max)
         places = [len(heldout) * at // count for at in range(count)]
         right = torch.zeros((), device=self.device)
@@ -210,7 +212,7 @@ class Trainer:
         with evaluating(model):
             for step, (x, y, _) in enumerate(self._read_heldout(places)):
                 draws = Draws(self.settings.seed, epoch, Stream.EVALUATE, step, device=self.device)
-                logits = model(x + self.noise.sample(tuple(x.shape), self.settings.sigma, draws))
+                logits = model(x + self.noise.sample(tuple(x.shape), sigma, draws))
                 if not torch.isfinite(logits).all():
                     raise self._diverged(f"non-finite logits on test images after epoch {epoch + 1}", epoch)
                 right += (logits.argmax(dim=1) == y).sum()

@@ -37,6 +37,7 @@ class Case:
     epoch: int = 0
     labels: Sequence[int] | None = None
     teacher: nn.Module | None = None
+    teacher_sigma: float | None = None
 
     @property
     def x(self) -> Tensor:
@@ -60,6 +61,7 @@ class Case:
         return Batch(
             self.x, torch.tensor(self.y), torch.arange(self.count), self.epoch, 100, SIGMA,
             sample_noise=lambda shape: self._noise(noise, shape), sample_uniform=uniform.uniform, teacher=self.teacher,
+            teacher_sigma=self.teacher_sigma,
         )  # fmt: skip
 
     def _noise(self, draws: Draws, shape: tuple[int, ...]) -> Tensor:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from tests.plugins.methods.slow import (
     CLASSES,
+    SIGMA,
     Answers,
     Case,
     Given,
@@ -64,23 +65,29 @@ def slow_attack(model: nn.Module, case: Case, copies: int, targets: list[Row], e
     return moved
 
 
-def slow_counts(own: Answers, case: Case, copies: int) -> list[int]:
-    """K of each image: how many of its uniform numbers are below the share of copies that are right."""
+def slow_counts(judge: Answers, case: Case, copies: int) -> list[int]:
+    """K of each image: how many of its uniform numbers are below the share of the judge's samples that are right."""
     counts = []
     for image, label, numbers in zip(
-        zip(*own, strict=True), case.y, zip(*case.uniform(copies), strict=True), strict=True
+        zip(*judge, strict=True), case.y, zip(*case.uniform(copies), strict=True), strict=True
     ):
         confidence = mean([place(row) == label for row in image])
         counts.append(max(1, sum(number < confidence for number in numbers)))
     return counts
 
 
-def check(case: Case, copies: int, lbd: float, epsilon: float = 0.3, steps: int = 2) -> tuple[list[int], float]:
+def check(
+    case: Case, copies: int, lbd: float, epsilon: float = 0.3, steps: int = 2, **modes: str
+) -> tuple[list[int], float]:
     """Hold the loss against the paper's formula; returns every image's K and the worst-case term."""
     model = network(scale=3.0)
     own = answers(model, case.x, case.noise(copies))
-    taught = None if case.teacher is None else answers(case.teacher, case.x, case.noise(copies))
-    targets, counts = slow_targets(own, taught), slow_counts(own, case, copies)
+    teacher_sigma = (
+        SIGMA if case.teacher_sigma is None or modes.get("teacher_noise") == "student" else case.teacher_sigma
+    )
+    taught = None if case.teacher is None else answers(case.teacher, case.x, case.noise(copies) / SIGMA * teacher_sigma)
+    judge = taught if modes.get("confidence") == "teacher" and taught is not None else own
+    targets, counts = slow_targets(own, taught), slow_counts(judge, case, copies)
     moved = slow_attack(model, case, copies, targets, epsilon, steps)
 
     def terms() -> list[tuple[float, float]]:
@@ -94,7 +101,7 @@ def check(case: Case, copies: int, lbd: float, epsilon: float = 0.3, steps: int 
             found.append((low, high))
         return found
 
-    cat_rs = method("cat-rs", m=copies, lbd=lbd, epsilon=epsilon, steps=steps)
+    cat_rs = method("cat-rs", m=copies, lbd=lbd, epsilon=epsilon, steps=steps, **modes)
     parts = hold(cat_rs, model, case, lambda: mean([low + lbd * high for low, high in terms()]), rel=1e-5)
     assert parts["low"] == pytest.approx(mean([low for low, _ in terms()]))
     assert parts["high"] == pytest.approx(mean([high for _, high in terms()]), rel=1e-5, abs=1e-12)
@@ -108,6 +115,31 @@ def test_it_is_the_lowest_losses_and_the_worst_divergence_of_sure_images(taught:
     counts, high = check(Case(12, teacher=network(5) if taught else None), 4, lbd)
     assert {1, 4} < set(counts)  # some K between too
     assert high > 0
+
+
+@pytest.mark.parametrize("teacher_noise", ["own", "student"])
+@pytest.mark.parametrize("confidence", ["model", "teacher"])
+def test_a_teacher_of_another_sigma_votes_at_its_own_and_may_lend_its_confidence(
+    teacher_noise: str, confidence: str
+) -> None:
+    case = Case(12, teacher=network(5, scale=4.0), teacher_sigma=3 * SIGMA)
+    counts, _ = check(case, 4, 2.0, teacher_noise=teacher_noise, confidence=confidence)
+    assert len(set(counts)) > 1
+
+
+def test_the_modes_differ_and_need_a_teacher() -> None:
+    case = Case(12, teacher=network(5, scale=4.0), teacher_sigma=3 * SIGMA)
+    modes = [(noise, confidence) for noise in ("own", "student") for confidence in ("model", "teacher")]
+    losses = {
+        method("cat-rs", teacher_noise=noise, confidence=confidence).loss(network(scale=3.0), case.batch())[0].item()
+        for noise, confidence in modes
+    }
+    assert len(losses) == 4
+    alone = {
+        method("cat-rs", confidence=confidence).loss(network(scale=3.0), Case(12).batch())[0].item()
+        for confidence in ("model", "teacher")
+    }
+    assert len(alone) == 1
 
 
 def test_one_copy_is_always_all_copies() -> None:

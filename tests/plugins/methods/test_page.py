@@ -82,9 +82,14 @@ def test_the_stated_costs_are_those_that_are_counted(line: Line, small: bool, tr
 
 @pytest.mark.parametrize("name", METHODS)
 def test_a_section_names_the_recipes_that_ship(name: str) -> None:
-    sigmas: dict[str, list[str]] = {}
-    for recipe in METHODS[name].recipes:
-        sigmas.setdefault(recipe.dataset, []).extend([f"{recipe.sigma:g}"] if recipe.sigma else [])
-    line = "; ".join(f"`{dataset}`" + (f" at {', '.join(found)}" if found else "") for dataset, found in sigmas.items())
     section = PAGE.split(f"\n## {name}\n")[1].split("\n## ")[0]
+    sigmas: dict[str, set[float]] = {}
+    for recipe in METHODS[name].recipes:
+        assert not recipe.name or f"`{recipe.name}`" in section
+        if recipe.dataset is not None:
+            sigmas.setdefault(recipe.dataset, set()).update([recipe.sigma] if recipe.sigma else [])
+    line = "; ".join(
+        f"`{dataset}`" + (f" at {', '.join(f'{sigma:g}' for sigma in sorted(found))}" if found else "")
+        for dataset, found in sigmas.items()
+    )
     assert f"Recipes: {line}." in section
