@@ -98,8 +98,9 @@ class CatRs(Method):
         copies = self.options.m
         if batch.teacher is None:
             return soft_vote(logits, copies).exp()
-        own = self.options.teacher_noise == "own" and batch.teacher_sigma is not None
-        taught = batch.teacher(x + (noise * (batch.teacher_sigma / batch.sigma) if own else noise))
+        if self.options.teacher_noise == "own" and batch.teacher_sigma:
+            noise = noise * (batch.teacher_sigma / batch.sigma)
+        taught = batch.teacher(x + noise)
         votes = F.one_hot(taught.argmax(dim=1), taught.shape[1]).float()
         shares: Tensor = votes.unflatten(0, (copies, -1)).mean(dim=0)
         return shares
