@@ -9,6 +9,7 @@ import numpy as np
 from smoothctl import ArrayImages, Dataset, Recipe, hookimpl
 
 TEST_IMAGES = 360
+LEVELS = 240  # the finest grid below 8 bits that holds multiples of 1/16
 
 
 def load(split: str, data: Path | None, download: bool) -> ArrayImages:
@@ -22,7 +23,7 @@ def load(split: str, data: Path | None, download: bool) -> ArrayImages:
     )
     chosen = np.sort(train if split == "train" else test)
     images = (digits.images[chosen] / 16).astype(np.float32)
-    return ArrayImages(images, digits.target[chosen].astype(np.int64))
+    return ArrayImages(images, digits.target[chosen].astype(np.int64), levels=LEVELS)
 
 
 @hookimpl

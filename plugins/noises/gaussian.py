@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scipy.special import ndtri
 
@@ -29,7 +29,14 @@ def radius_pair(p_lower: float, runner_up: float, sigma: float) -> float:
     return sigma / 2 * float(ndtri(p_lower) - ndtri(runner_up))
 
 
+def cdf(x: Any, sigma: float) -> Any:
+    """Phi(x / sigma)."""
+    import mpmath
+
+    return mpmath.ncdf(x / mpmath.mpf(sigma))
+
+
 @hookimpl
 def register_noises() -> list[Noise]:
     summary = "N(0, sigma^2 I); certifies L2 radii (Cohen et al. 2019)"
-    return [Noise("gaussian", sample, radius, norm="l2", radius_pair=radius_pair, summary=summary)]
+    return [Noise("gaussian", sample, radius, norm="l2", radius_pair=radius_pair, cdf=cdf, summary=summary)]

@@ -10,8 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-CHUNK = 2**15
-"""Numbers to work on at a time: few enough for a core's own cache."""
+from smoothctl.base.thresholds import CHUNK, Thresholds
 
 
 class Stream(IntEnum):
@@ -84,6 +83,16 @@ class Draws:
         if self.device.type == "cpu":
             return torch.from_numpy(self._numpy.integers(low, high, shape))
         return torch.randint(low, high, shape, generator=self._torch, device=self.device)
+
+    def ranks(self, thresholds: Thresholds, shape: tuple[int, ...]) -> Tensor:
+        """Integers of a law that thresholds state: ``thresholds.lowest`` plus the number of thresholds that a
+        uniform 64-bit integer reaches. int16 where they fit, else int32."""
+        count = math.prod(shape)
+        if self.device.type == "cpu":
+            return torch.from_numpy(thresholds.draw(count, self._numpy.bit_generator.random_raw)).view(shape)
+        words = torch.empty(count, dtype=torch.int64, device=self.device)
+        words.random_(-(2**63), None, generator=self._torch)
+        return thresholds.search(words).view(shape)
 
     def permutation(self, length: int) -> Tensor:
         """A random order of 0..length-1, int64 [length]."""

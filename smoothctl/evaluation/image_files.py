@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,15 +17,15 @@ from smoothctl.base import console
 from smoothctl.base.errors import UsageError
 from smoothctl.evaluation.plan import warn_mismatch, warn_other_function
 from smoothctl.hooks.registry import registry
-from smoothctl.images.datasets import to_pixels
+from smoothctl.images.datasets import EIGHT_BIT, to_pixels
 from smoothctl.images.resizing import Fit
 from smoothctl.models.checkpoint import load_model, require_sigma
 from smoothctl.models.composition import denoised
 from smoothctl.models.import_checkpoint import Assumptions
 from smoothctl.records.log import read_sidecar
 from smoothctl.smoothing.backends import automatic_batch_size, make_ready
-from smoothctl.smoothing.predict import Prediction, majority
-from smoothctl.smoothing.sampling import Sampler
+from smoothctl.smoothing.predict import Prediction, majority_in
+from smoothctl.smoothing.sampling import Rule, Sampler
 from smoothctl.smoothing.settings import PredictSettings
 
 
@@ -77,12 +78,14 @@ def predict_files(
     classifier = make_ready(model.classifier, info.input_shape, device, size, settings.precision, backend)
     warn_other_function(classifier, certified)
     sampler: Sampler[Prediction] = Sampler(
-        classifier, registry().find("noise", noise).value, sigma, settings.seed, device, size
-    )
-    outcomes = [
-        next(sampler.run([(pixel_key(x), x)], lambda index: majority(settings.n, settings.alpha))).outcome
-        for x in images
-    ]
+        classifier, registry().find("noise", noise).value, sigma, settings.seed, device, size,
+        levels=EIGHT_BIT, model=model.classifier,
+    )  # fmt: skip
+
+    def rule(index: int) -> Rule[Prediction]:
+        return majority_in(sampler.arithmetic, settings.n, settings.alpha, math.prod(info.input_shape))
+
+    outcomes = [next(sampler.run([(pixel_key(x), x)], rule)).outcome for x in images]
     return [
         FilePrediction(
             path,

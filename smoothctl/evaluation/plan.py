@@ -18,16 +18,17 @@ from smoothctl.base.errors import UsageError
 from smoothctl.hooks.datasets import Dataset, LabelledImages
 from smoothctl.hooks.noises import Noise
 from smoothctl.hooks.registry import Registered, provenance, registry
-from smoothctl.images.datasets import READ_ERRORS, default_split, fingerprint, open_dataset, to_pixels
+from smoothctl.images.datasets import READ_ERRORS, default_split, fingerprint, levels_of, open_dataset, to_pixels
 from smoothctl.images.resizing import transform_of
 from smoothctl.models.checkpoint import Model, check_classes, load_model, require_sigma
 from smoothctl.models.classifier import find_architecture
 from smoothctl.models.composition import denoised
 from smoothctl.models.import_checkpoint import Assumptions
 from smoothctl.records.log import read_sidecar
+from smoothctl.smoothing.arithmetic import Arithmetic, arithmetic_for
 from smoothctl.smoothing.backends import Classifier, automatic_batch_size, make_ready
-from smoothctl.smoothing.certify import NO_LABEL, rule_maker
-from smoothctl.smoothing.predict import majority
+from smoothctl.smoothing.certify import NO_LABEL, rules_in
+from smoothctl.smoothing.predict import majority, majority_in
 from smoothctl.smoothing.sampling import Rule, Sampler
 from smoothctl.smoothing.settings import CertifySettings, PredictSettings
 
@@ -50,6 +51,7 @@ class Job:
     sources: tuple[Registered, ...]
     classifier: Classifier
     batch_size: int
+    levels: int | None
     rule: Callable[[int], Rule[Any]]
 
     def identity(self) -> dict[str, Any]:
@@ -64,6 +66,7 @@ class Job:
             "noise": self.noise.name,
             "norm": self.noise.norm,
             "rule": self.settings.rule,
+            "arithmetic": arithmetic_for(self.noise, self.sigma, self.levels).name,
             "backend": self.classifier.backend,
             "device": self.device.type,
             "model": self.model.sha256,
@@ -111,8 +114,10 @@ class Job:
 
     def sampler(self, on_batch: Callable[[int], None] = lambda copies: None) -> Sampler[Any]:
         """A sampler for this job's model and noise."""
-        seed = self.settings.seed
-        return Sampler(self.classifier, self.noise, self.sigma, seed, self.device, self.batch_size, on_batch)
+        return Sampler(
+            self.classifier, self.noise, self.sigma, self.settings.seed, self.device, self.batch_size, on_batch,
+            self.levels, self.model.classifier,
+        )  # fmt: skip
 
     def readable(self, indices: Any, on_failure: Any) -> Iterator[tuple[int, Tensor]]:
         """The images that can be read; ``on_failure(index, reason)`` is told of the others."""
@@ -170,16 +175,20 @@ def prepare(
         backend = "eager"
     classifier = make_ready(model.classifier, shape, device, size, settings.precision, backend)
     sources = (entry, noise, find_architecture(model.info.arch))
-    rule = _rule_by_index(settings, noise.value, sigma, images)
-    return Job(model, dataset, images, indices, noise.value, sigma, settings, device, sources, classifier, size, rule)
+    levels = levels_of(images)
+    arithmetic = arithmetic_for(noise.value, sigma, levels)
+    rule = _rule_by_index(settings, arithmetic, images, math.prod(shape))
+    return Job(
+        model, dataset, images, indices, noise.value, sigma, settings, device, sources, classifier, size, levels, rule
+    )
 
 
 def _rule_by_index(
-    settings: CertifySettings | PredictSettings, noise: Noise, sigma: float, images: LabelledImages
+    settings: CertifySettings | PredictSettings, arithmetic: Arithmetic, images: LabelledImages, dimension: int
 ) -> Callable[[int], Rule[Any]]:
     if not isinstance(settings, CertifySettings):
-        return lambda index: majority(settings.n, settings.alpha)
-    make = rule_maker(settings, noise, sigma)
+        return lambda index: majority_in(arithmetic, settings.n, settings.alpha, dimension)
+    make = rules_in(arithmetic, settings, dimension)
     if settings.skip_misclassified:
         return lambda index: make(int(images[index][1]))
     return lambda index: make(NO_LABEL)

@@ -21,7 +21,8 @@ class LabelledImages(Protocol):
 
     An image is a PIL image, an array [H,W] or [H,W,C] (uint8, or float in [0,1]), or a float tensor
     [C,H,W] in [0,1]. A source may also have ``image_id(index) -> str``, a name that outlives
-    re-ordering, such as a relative path, and ``class_names``, if the dataset leaves them open.
+    re-ordering, such as a relative path, ``class_names``, if the dataset leaves them open, and ``levels``, if its
+    pixels are floats that are multiples of 1/levels: like 8-bit images, those are certified in exact arithmetic.
     """
 
     def __len__(self) -> int: ...
@@ -33,12 +34,14 @@ class LabelledImages(Protocol):
 class ArrayImages:
     """Images that fit in memory: uint8, or float in [0,1], [N,H,W] or [N,H,W,C], with int64 labels [N].
 
-    ``class_names`` is for a dataset whose names are known once it is opened.
+    ``class_names`` is for a dataset whose names are known once it is opened, ``levels`` for floats that are multiples
+    of 1/levels.
     """
 
     images: np.ndarray
     labels: np.ndarray
     class_names: tuple[str, ...] = ()
+    levels: int | None = None
 
     def __len__(self) -> int:
         return len(self.images)

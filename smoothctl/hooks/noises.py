@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -24,6 +24,9 @@ class Noise:
     in ``norm`` that the bound p_A >= p_lower >= 1/2 proves for the smoothed classifier;
     ``radius_pair(p_lower, runner_up, sigma)``, if there is one, what p_A >= p_lower and
     p_B <= runner_up <= p_lower for every other class B prove.
+
+    ``cdf(x, sigma)``, if the coordinates are independent and alike, is P(one coordinate <= x), computed with mpmath
+    from an mpmath number x: with it, images on a grid are certified in exact arithmetic (docs/certify.md).
     """
 
     name: str
@@ -31,5 +34,6 @@ class Noise:
     radius: Callable[[float, float], float]
     norm: str = "l2"
     radius_pair: Callable[[float, float, float], float] | None = None
+    cdf: Callable[[Any, float], Any] | None = None
     summary: str = ""
     aliases: tuple[str, ...] = ()

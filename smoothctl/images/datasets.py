@@ -10,12 +10,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from PIL import Image
 from torch import Tensor
 
 from smoothctl.base.errors import SmoothctlError, UsageError
 from smoothctl.hooks.datasets import ArrayImages, Dataset, LabelledImages
 from smoothctl.images.resizing import Fit, FittedImages
 
+EIGHT_BIT = 255
 READ_ERRORS = (OSError, SyntaxError, ValueError, EOFError)
 
 
@@ -175,6 +177,25 @@ def to_pixels(image: Any, name: str = "the image") -> Tensor:
             "(sigma and radii are in those units)"
         )
     return scaled.contiguous()
+
+
+def levels_of(images: LabelledImages) -> int | None:
+    """The m for which all pixels are multiples of 1/m: 255 for 8-bit arrays and PIL images, or what the source states.
+
+    None where no grid is known: images in floating point whose source says nothing.
+    """
+    stated: int | None = getattr(images, "levels", None)
+    if stated is not None:
+        return stated
+    if isinstance(images, ArrayImages):
+        return EIGHT_BIT if images.images.dtype == np.uint8 else None
+    for index in range(len(images)):
+        try:
+            image = images[index][0]
+        except READ_ERRORS:
+            continue
+        return EIGHT_BIT if isinstance(image, Image.Image) or str(image.dtype).endswith("uint8") else None
+    return None
 
 
 def image_id(images: LabelledImages, index: int) -> str:

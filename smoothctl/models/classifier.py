@@ -8,10 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from smoothctl.base import console
 from smoothctl.base.errors import SmoothctlError, UsageError
 from smoothctl.hooks.networks import Architecture, ModelSpec
 from smoothctl.hooks.registry import Registered, registry
 from smoothctl.models import user_module
+from smoothctl.smoothing.outputs import describe_output, find_logits
 
 
 class Normalize(nn.Module):
@@ -94,16 +96,26 @@ def _build(architecture: Architecture, arch: str, spec: ModelSpec) -> nn.Module:
         network = architecture.build(spec)
         with torch.no_grad():
             network.eval()
-            logits = network(torch.zeros(2, *spec.input_shape))
+            output = network(torch.zeros(2, *spec.input_shape))
+            if said := describe_output(output):
+                console.note(f"--arch {arch}: {said}")
+                network.register_forward_hook(_take_logits)
+            logits = find_logits(output)
     except SmoothctlError:
         raise
     except Exception as error:
         reason = " ".join(str(error).split())[:200]
         raise UsageError(f"--arch {arch} cannot be built for images of shape {spec.input_shape}: {reason}") from error
-    if not isinstance(logits, Tensor) or logits.shape != (2, spec.num_classes):
-        found = tuple(logits.shape[1:]) if isinstance(logits, Tensor) else type(logits).__name__
-        raise UsageError(f"--arch {arch} gives outputs of shape {found}, not {spec.num_classes} logits")
+    if logits.shape != (2, spec.num_classes):
+        raise UsageError(
+            f"--arch {arch} gives outputs of shape {tuple(logits.shape[1:])}, not {spec.num_classes} logits"
+        )
     return network.train()
+
+
+def _take_logits(module: nn.Module, arguments: Any, output: Any) -> Tensor:
+    """A forward hook: adds no key to a state dict, as a wrapper would."""
+    return find_logits(output)
 
 
 def find_architecture(arch: str) -> Registered:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from smoothctl.base import console
 from smoothctl.base.devices import evaluating
 from smoothctl.base.errors import UsageError
+from smoothctl.smoothing.outputs import find_logits, input_dtype
 from smoothctl.smoothing.settings import Backend, Precision
 
 DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -36,12 +37,12 @@ class Classifier:
 
 
 def plain(model: nn.Module) -> Classifier:
-    """Evaluate a module as it is, in eval mode and full float32; it is left as it was."""
+    """Evaluate a module as it is, in eval mode and its own type (float32 as a rule); it is left as it was."""
+    dtype = input_dtype(model)
 
     def logits(x: Tensor) -> Tensor:
         with evaluating(model):
-            result: Tensor = model(x)
-            return result
+            return find_logits(model(x.to(dtype))).float()
 
     return Classifier(logits, "eager", "fp32")
 

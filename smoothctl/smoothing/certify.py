@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -13,6 +14,8 @@ from smoothctl.base.errors import UsageError
 from smoothctl.base.settings import validated
 from smoothctl.hooks.noises import Noise
 from smoothctl.hooks.registry import registry
+from smoothctl.images.datasets import EIGHT_BIT
+from smoothctl.smoothing.arithmetic import Arithmetic, is_on_grid, proving
 from smoothctl.smoothing.backends import plain
 from smoothctl.smoothing.pilot import PRICES
 from smoothctl.smoothing.rules import (
@@ -22,6 +25,7 @@ from smoothctl.smoothing.rules import (
     group_sequential,
     multi_bound,
     skipping_misclassified,
+    stating,
     two_stage,
 )
 from smoothctl.smoothing.sampling import Rule, Sampler
@@ -33,12 +37,24 @@ RuleMaker = Callable[[int], Rule[Certificate]]
 """From an image's label (which only ``skip_misclassified`` looks at) to a fresh rule."""
 
 
-def rule_maker(settings: CertifySettings, noise: Noise, sigma: float) -> RuleMaker:
-    """The stopping rule that settings ask for; raises UsageError if the noise cannot serve it."""
+def rules_in(arithmetic: Arithmetic, settings: CertifySettings, dimension: int) -> RuleMaker:
+    """The stopping rule that settings ask for, with certificates that hold in an arithmetic, for images of
+    ``dimension`` pixels."""
+    distance = arithmetic.distance(dimension)
+    make = rule_maker(settings, arithmetic.noise, arithmetic.sigma, distance)
+    return lambda label: stating(make(label), distance, arithmetic.name)
+
+
+def rule_maker(settings: CertifySettings, noise: Noise, sigma: float, distance: float = 0.0) -> RuleMaker:
+    """The stopping rule that settings ask for; raises UsageError if the noise cannot serve it.
+
+    ``distance`` bounds the total variation between the noise that is drawn and its law.
+    """
     n0, n, alpha = settings.n0, settings.limit, settings.alpha
     if settings.bound == "multi" and noise.radius_pair is None:
         raise UsageError(f"--bound multi: noise {noise.name} has no radius for a pair of bounds")
-    bound = (multi_bound if settings.bound == "multi" else binary_bound)(noise, sigma, alpha)
+    proven = proving(noise, distance)
+    bound = (multi_bound if settings.bound == "multi" else binary_bound)(proven, sigma, alpha)
 
     def plain(label: int) -> Rule[Certificate]:
         return cohen(n0, n, bound)
@@ -49,7 +65,7 @@ def rule_maker(settings: CertifySettings, noise: Noise, sigma: float) -> RuleMak
 
     make: RuleMaker = staged if settings.budget else plain
     if settings.radii:
-        plan = plan_radii(settings.radii, lambda p: noise.radius(p, sigma), alpha, n)
+        plan = plan_radii(settings.radii, lambda p: proven.radius(p, sigma), alpha, n)
         if plan.out_of_reach:
             named = ", ".join(f"{radius:g}" for radius in plan.out_of_reach)
             told = (
@@ -93,26 +109,42 @@ def certify(
     with the same guarantee and far fewer copies. ``indices`` names the images for the noise (0..N-1
     if left out): an image's certificate depends on its index, the seed, the settings and the model,
     not on its neighbours. The model runs on ``device`` (where it already is, if left out) in eval
-    mode. Raises UsageError for settings out of range and SmoothctlError for logits that are not
-    finite.
+    mode. 8-bit images (every pixel float32(i) / 255) are certified in exact arithmetic (docs/certify.md), others in
+    floating point; ``arithmetic`` of the certificate says which. Raises UsageError for settings out of range and for
+    a network whose answers depend on more than their own row, SmoothctlError for logits that are not finite.
     """
+    sigma = float(sigma)
     values = {"sigma": sigma, "n0": n0, "n": n, "alpha": alpha, "radii": radii, "budget": budget, "bound": bound}
     settings = validated(CertifySettings, {**values, "seed": seed}, prefix="")
     settings.check()
     kind: Noise = registry().find("noise", noise).value
-    make = rule_maker(settings, kind, sigma)
     sampler: Sampler[Certificate] = tensor_sampler(model, images, kind, sigma, seed, batch_size, device)
-    return run_tensors(sampler, images, indices, lambda index: make(NO_LABEL))
+
+    def rule(arithmetic: Arithmetic) -> Callable[[int], Rule[Certificate]]:
+        make = rules_in(arithmetic, settings, images[0].numel())
+        return lambda index: make(NO_LABEL)
+
+    return run_tensors(sampler, images, indices, rule)
 
 
 def run_tensors(
-    sampler: Sampler[Any], images: Tensor, indices: Sequence[int] | None, rule: Callable[[int], Rule[Any]]
+    sampler: Sampler[Any],
+    images: Tensor,
+    indices: Sequence[int] | None,
+    rule: Callable[[Arithmetic], Callable[[int], Rule[Any]]],
 ) -> list[Any]:
-    """Decide images at hand; the outcomes are in their order."""
+    """Decide images at hand, 8-bit ones in exact arithmetic; the outcomes are in their order."""
     places = [int(index) for index in indices] if indices is not None else list(range(len(images)))
     if len(set(places)) < len(places) or len(places) != len(images) or min(places, default=0) < 0:
         raise UsageError("indices must name each image, each with a number of its own from 0")
-    decided = {item.index: item.outcome for item in sampler.run(zip(places, images.detach(), strict=True), rule)}
+    held = images.detach().float().cpu()
+    groups: dict[int | None, list[tuple[int, Tensor]]] = {}
+    for index, x in zip(places, held, strict=True):
+        groups.setdefault(EIGHT_BIT if is_on_grid(x, EIGHT_BIT) else None, []).append((index, x))
+    decided: dict[int, Any] = {}
+    for levels, group in groups.items():
+        own = replace(sampler, levels=levels)
+        decided |= {item.index: item.outcome for item in own.run(group, rule(own.arithmetic))}
     return [decided[index] for index in places]
 
 
@@ -144,4 +176,4 @@ def tensor_sampler(
         model = model.to(device)
     except (RuntimeError, AssertionError) as error:
         raise UsageError(f"device {device}: {str(error).splitlines()[0]}") from None
-    return Sampler(plain(model), noise, sigma, seed, torch.device(device), batch_size)
+    return Sampler(plain(model), noise, sigma, seed, torch.device(device), batch_size, model=model)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from smoothctl.base.draws import Stream
+from smoothctl.base.errors import UsageError
 from smoothctl.base.settings import validated
 from smoothctl.hooks.noises import ABSTAIN, Noise
 from smoothctl.hooks.registry import registry
+from smoothctl.smoothing.arithmetic import Arithmetic
 from smoothctl.smoothing.bounds import top_two_p_value
 from smoothctl.smoothing.certify import run_tensors, tensor_sampler
 from smoothctl.smoothing.sampling import Request, Rule, Sampler, Votes
@@ -22,13 +24,15 @@ from smoothctl.smoothing.settings import PredictSettings
 @dataclass(frozen=True)
 class Prediction:
     """top: the class with most votes (the lowest of equals); predict: that class, or ABSTAIN;
-    p_value: of the test that the two leading classes are equally likely; votes: counts [K]."""
+    p_value: of the test that the two leading classes are equally likely; votes: counts [K];
+    arithmetic: in which noise was added, ``exact, grid 1/255`` or ``float``."""
 
     top: int
     predict: int
     p_value: float
     n: int
     votes: Votes
+    arithmetic: str = "float"
 
 
 def majority(n: int, alpha: float) -> Rule[Prediction]:
@@ -37,6 +41,18 @@ def majority(n: int, alpha: float) -> Rule[Prediction]:
     second, first = np.sort(votes)[-2:] if len(votes) > 1 else (0, votes[0])
     top, p_value = int(votes.argmax()), top_two_p_value(first, second)
     return Prediction(top, top if p_value <= alpha else ABSTAIN, p_value, n, votes)
+
+
+def majority_in(arithmetic: Arithmetic, n: int, alpha: float, dimension: int) -> Rule[Prediction]:
+    """PREDICT that holds in an arithmetic: n samples off by a distance each cost n times that of alpha.
+
+    Raises UsageError if nothing is left of alpha.
+    """
+    left = alpha - n * arithmetic.distance(dimension)
+    if left < 2.0 ** (1 - n):
+        raise UsageError(f"alpha={alpha:g} is below what {n} samples can tell in exact arithmetic; give a larger alpha")
+    prediction = yield from majority(n, left)
+    return replace(prediction, arithmetic=arithmetic.name)
 
 
 def predict(
@@ -56,8 +72,11 @@ def predict(
 
     With probability at least 1-alpha, a class that is returned is the smoothed classifier's.
     """
+    sigma = float(sigma)
     settings = validated(PredictSettings, {"sigma": sigma, "n": n, "alpha": alpha, "seed": seed}, prefix="")
     settings.check()
     kind: Noise = registry().find("noise", noise).value
     sampler: Sampler[Prediction] = tensor_sampler(model, images, kind, sigma, seed, batch_size, device)
-    return run_tensors(sampler, images, indices, lambda index: majority(n, alpha))
+    return run_tensors(
+        sampler, images, indices, lambda arithmetic: lambda index: majority_in(arithmetic, n, alpha, images[0].numel())
+    )

@@ -6,18 +6,19 @@ returned is wrong with probability at most alpha. Selection, pilot and estimatio
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from smoothctl.base.draws import Stream
 from smoothctl.hooks.noises import ABSTAIN, Noise
-from smoothctl.smoothing.bounds import clopper_pearson_lower, clopper_pearson_upper
 from smoothctl.smoothing.pilot import NEARLY_UNANIMOUS, choose_n
 from smoothctl.smoothing.sampling import Request, Rule, Votes
 from smoothctl.smoothing.sequential import Plan, is_futile
 from smoothctl.smoothing.settings import PILOT_EXTENSION
+from smoothctl.smoothing.tails import proven_lower, proven_upper
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,8 @@ class Certificate:
     on p_A; radius: in the noise's norm, in units of pixels in [0,1], 0 when abstaining; n: copies
     used for estimation; votes, selection: counts per class of that sample, and of the copies that chose
     the class and n; verdict: ``certified``, ``abstained``, ``not certified`` (given up early),
-    ``undecided`` (at the limit of n) or ``misclassified`` (skipped, since the selected class is not the label).
+    ``undecided`` (at the limit of n) or ``misclassified`` (skipped, since the selected class is not the label);
+    arithmetic: in which noise was added, ``exact, grid 1/255`` or ``float``.
     """
 
     top: int
@@ -39,6 +41,7 @@ class Certificate:
     votes: Votes
     selection: Votes
     verdict: str
+    arithmetic: str = "float"
 
 
 Bound = Callable[[int, Votes, Votes], tuple[float, float]]
@@ -49,7 +52,7 @@ def binary_bound(noise: Noise, sigma: float, alpha: float) -> Bound:
     """Cohen et al. 2019: p_A by Clopper-Pearson, the runner-up by 1 - p_A."""
 
     def bound(top: int, votes: Votes, selection: Votes) -> tuple[float, float]:
-        p_lower = clopper_pearson_lower(votes[top], votes.sum(), alpha)
+        p_lower = proven_lower(int(votes[top]), int(votes.sum()), alpha)
         return p_lower, noise.radius(p_lower, sigma) if p_lower >= 0.5 else -1.0
 
     return bound
@@ -72,8 +75,8 @@ def multi_bound(noise: Noise, sigma: float, alpha: float) -> Bound:
         rest = int(votes.sum() - votes[top] - votes[own].sum())
         buckets = [int(votes[place]) for place in own] + ([rest] if len(own) + 1 < len(votes) else [])
         share = alpha / (1 + len(buckets))
-        p_lower = clopper_pearson_lower(votes[top], votes.sum(), share)
-        runner_up = max(clopper_pearson_upper(count, votes.sum(), share) for count in buckets)
+        p_lower = proven_lower(int(votes[top]), int(votes.sum()), share)
+        runner_up = max(proven_upper(count, int(votes.sum()), share) for count in buckets)
         return p_lower, radius_pair(p_lower, runner_up, sigma) if p_lower >= runner_up else -1.0
 
     def bound(top: int, votes: Votes, selection: Votes) -> tuple[float, float]:
@@ -143,6 +146,15 @@ def group_sequential(n0: int, plan: Plan) -> Rule[Certificate]:
     if proved == 0:
         return Certificate(top, ABSTAIN, 0.0, 0.0, n, votes, selection, verdict)
     return Certificate(top, top, plan.thresholds[proved - 1], plan.radii[proved - 1], n, votes, selection, verdict)
+
+
+def stating(rule: Rule[Certificate], distance: float, arithmetic: str) -> Rule[Certificate]:
+    """Run a rule, and let its certificate say what holds: p_lower less the distance of the noise from its law."""
+    certificate = yield from rule
+    p_lower = certificate.p_lower
+    if distance:
+        p_lower = max(0.0, math.nextafter(p_lower - distance, -math.inf))
+    return replace(certificate, p_lower=p_lower, arithmetic=arithmetic)
 
 
 def skipping_misclassified(rule: Rule[Certificate], label: int) -> Rule[Certificate]:

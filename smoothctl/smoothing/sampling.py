@@ -15,19 +15,23 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from smoothctl.base import console
 from smoothctl.base.devices import torch_threads
 from smoothctl.base.draws import Draws, Stream
 from smoothctl.base.errors import SmoothctlError
 from smoothctl.hooks.noises import Noise
+from smoothctl.smoothing.arithmetic import Arithmetic, arithmetic_for
 from smoothctl.smoothing.backends import Classifier
+from smoothctl.smoothing.outputs import require_logits
+from smoothctl.smoothing.probe import probe_rows, require_own_rows
 
 BLOCK = 100
 
@@ -100,7 +104,9 @@ class Sampler(Generic[Outcome]):
     """Runs one rule per image over a base classifier.
 
     ``batch_size`` bounds the memory; it is halved, once and for all, when the device runs out.
-    ``on_batch`` is told the number of copies of each batch that was evaluated.
+    ``on_batch`` is told the number of copies of each batch that was evaluated. ``levels``: images are multiples
+    of 1/levels, and noise is added in exact arithmetic if it has a law there. ``model``, if at hand, helps to say
+    why a network is refused.
     """
 
     classifier: Classifier
@@ -110,13 +116,22 @@ class Sampler(Generic[Outcome]):
     device: torch.device
     batch_size: int
     on_batch: Callable[[int], None] = lambda copies: None
+    levels: int | None = None
+    model: nn.Module | None = None
+    _probed: bool = field(default=False, init=False)
+
+    @cached_property
+    def arithmetic(self) -> Arithmetic:
+        """How noise is drawn and added."""
+        return arithmetic_for(self.noise, self.sigma, self.levels)
 
     def run(
         self, images: Iterable[tuple[int, Tensor]], rule: Callable[[int], Rule[Outcome]]
     ) -> Iterator[Decided[Outcome]]:
         """Decide each (index, x [C,H,W]) by ``rule(index)``, yielding as soon as one is decided.
 
-        Raises SmoothctlError if the network gives a logit that is not finite.
+        Raises UsageError if the network is no function of its own row, and SmoothctlError if it gives a logit that is
+        not finite.
         """
         waiting = iter(images)
         active: deque[_Task[Outcome]] = deque()
@@ -149,12 +164,20 @@ class Sampler(Generic[Outcome]):
                 room -= pieces[-1][1]
         while room and (following := next(waiting, None)) is not None:
             index, x = following
+            self._probe(x)
             started = rule(index)
-            task = _Task(index, x.to(self.device), started, next(started))
+            task = _Task(index, self.arithmetic.hold(x.cpu(), f"image {index}").to(self.device), started, next(started))
             active.append(task)
             pieces.append((task, min(room, task.missing)))
             room -= pieces[-1][1]
         return pieces
+
+    def _probe(self, x: Tensor) -> None:
+        """Before the first image: refuse a network whose answers depend on more than their own row."""
+        if not self._probed:
+            rows = probe_rows(x.to(self.device))
+            require_own_rows(self._logits, rows, self.classifier.precision, self.model)
+            self._probed = True
 
     def _noisy(self, pieces: list[tuple[_Task[Outcome], int]]) -> Tensor:
         """The copies of a batch: each image plus its next noise, never clipped."""
@@ -166,7 +189,7 @@ class Sampler(Generic[Outcome]):
             for cut in slices:
                 end = at + cut.stop - cut.start
                 block = self._block(cut.task, cut.block)
-                torch.add(cut.task.x, block[cut.start : cut.stop], out=batch[at:end])
+                self.arithmetic.add(cut.task.x, block[cut.start : cut.stop], batch[at:end])
                 at = end
         return batch
 
@@ -176,17 +199,13 @@ class Sampler(Generic[Outcome]):
         if task.kept is not None and task.kept[:2] == (stream, number):
             return task.kept[2]
         draws = Draws(self.seed, task.index, stream, number, device=self.device)
-        noise = self.noise.sample((BLOCK, *task.x.shape), self.sigma, draws)
+        noise = self.arithmetic.sample((BLOCK, *task.x.shape), draws)
         task.kept = (stream, number, noise)
         return noise
 
     def _count(self, batch: Tensor, pieces: list[tuple[_Task[Outcome], int]]) -> Votes:
         """Votes per piece and class, int64 [pieces,K], counted on the device."""
-        logits = self._logits(batch)
-        if logits.ndim != 2 or len(logits) != len(batch):
-            raise SmoothctlError(
-                f"the model gave {tuple(logits.shape)} for {len(batch)} images, not [{len(batch)}, classes]"
-            )
+        logits = require_logits(self._logits(batch), len(batch))
         sizes = torch.tensor([size for _, size in pieces], device=logits.device)
         slots = torch.arange(len(pieces), device=logits.device).repeat_interleave(sizes)
         classes = logits.shape[1]

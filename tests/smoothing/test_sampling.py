@@ -13,6 +13,7 @@ from smoothctl.base.draws import Stream
 from smoothctl.base.errors import SmoothctlError
 from smoothctl.hooks.registry import registry
 from smoothctl.smoothing.backends import _compiled, plain
+from smoothctl.smoothing.probe import BATCHES
 from smoothctl.smoothing.sampling import BLOCK, Request, Rule, Sampler, Votes
 from tests.networks import BatchDependent, Constant, NotANumber, OutsideBox, Threshold, grey_images
 
@@ -76,7 +77,7 @@ def test_images_streams_and_seeds_have_noise_of_their_own() -> None:
     requests = ((Stream.SELECT, 150), (Stream.ESTIMATE, 150))
     votes_by_index(sampler(first, 64, seed=0), {0: IMAGES[0], 1: IMAGES[0]}, *requests)
     votes_by_index(sampler(second, 64, seed=1), {0: IMAGES[0]}, *requests)
-    copies = torch.cat(first.seen + second.seen).flatten(1)
+    copies = torch.cat(first.seen[BATCHES:] + second.seen[BATCHES:]).flatten(1)
     assert len(copies) == 900
     assert len(torch.unique(copies, dim=0)) == 900
 
