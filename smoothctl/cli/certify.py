@@ -68,7 +68,8 @@ def command(
 
     CERTIFY of Cohen et al. 2019. Each radius holds with probability 1-alpha per image, for the
     smoothed classifier (not the base classifier), in the norm of the noise (L2 for gaussian), in
-    units of pixels in [0,1], subject to floating-point arithmetic. Every finished image is on
+    units of pixels in [0,1]. 8-bit images are certified in exact arithmetic, so that rounding
+    cannot make a radius false; others in floating-point arithmetic. Every finished image is on
     disk at once; the same command goes on with a log that was cut short.
 
     `--radii` and `--budget` are stopping rules with the same guarantee that need far fewer copies:

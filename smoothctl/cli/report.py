@@ -141,8 +141,7 @@ def command(
     Reads smoothctl's logs and those of earlier research code. Every image counts: one that
     abstained or is wrong is not certified at any radius, and comparisons use unrounded radii. Each
     radius holds with probability 1-alpha per image, for the smoothed classifier (not the base
-    classifier), in the norm of the noise (L2 for gaussian), in units of pixels in [0,1], subject to
-    floating-point arithmetic.
+    classifier), in the norm of the noise (L2 for gaussian), in units of pixels in [0,1].
     """
     from smoothctl.base.errors import SmoothctlError, UsageError
     from smoothctl.reporting import assemble as assembling
@@ -236,7 +235,7 @@ def _print(
         return
     _print_tables(choose_tables(report, parts, intervals), format)
     if format is Format.rich and report.frames:
-        console.note(document.GUARANTEE)
+        console.note(document.guarantee(report.summaries))
 
 
 def _draw(report: Report, drawings: list[tuple[str, Path]]) -> None:

@@ -137,7 +137,7 @@ def proving(noise: Noise, distance: float) -> Noise:
 
     @lru_cache(maxsize=4096)
     def radius(p_lower: float, sigma: float) -> float:
-        proved = math.nextafter(p_lower - distance, -math.inf) if distance else p_lower
+        proved = math.nextafter(p_lower - distance, -1.0) if distance else p_lower
         if proved < 0.5:
             return -1.0
         least = _lowered(noise.radius(proved, sigma), sigma)
@@ -148,7 +148,9 @@ def proving(noise: Noise, distance: float) -> Noise:
 
     def radius_pair(p_lower: float, runner_up: float, sigma: float) -> float:
         assert noise.radius_pair is not None
-        proved, other = p_lower - distance, runner_up + distance  # rounding is within the margin
+        proved, other = p_lower, runner_up
+        if distance:
+            proved, other = math.nextafter(p_lower - distance, -1.0), math.nextafter(runner_up + distance, 2.0)
         return _lowered(noise.radius_pair(proved, other, sigma), sigma) if proved >= other else -1.0
 
     return replace(noise, radius=radius, radius_pair=noise.radius_pair and radius_pair)

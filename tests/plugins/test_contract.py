@@ -20,6 +20,7 @@ from smoothctl.hooks.registry import Registered, registry
 from smoothctl.images.datasets import describe_dataset, open_dataset, pixels
 from smoothctl.models.checkpoint import load_model
 from smoothctl.models.classifier import build_classifier, sketch_network
+from smoothctl.testing import check_noise
 from smoothctl.training.batches import TrainingData
 from smoothctl.training.execution import Execution
 from smoothctl.training.run import train
@@ -243,6 +244,7 @@ def test_a_noise_is_drawn_by_its_key_and_proves_rising_radii(entry: Registered) 
     assert not torch.equal(first, other)
     small, large = (noise.sample((1000, 1, 4, 4), sigma, Draws(0, 3)) for sigma in (0.5, 1.0))
     torch.testing.assert_close(2 * small, large)
+    check_noise(noise)
     radii = [noise.radius(p, 0.5) for p in (0.5, 0.6, 0.9, 0.999)]
     assert radii == sorted(radii)
     assert radii[0] >= 0

@@ -14,8 +14,19 @@ from smoothctl.reporting.measures.summary import RHO, Summary
 VERSION = 1
 GUARANTEE = (
     "Each radius holds with probability 1-alpha per image, for the smoothed classifier (not its base classifier), "
-    "in the norm of its noise (L2 for gaussian), in units of pixels in [0,1], subject to floating-point arithmetic."
+    "in the norm of its noise (L2 for gaussian), in units of pixels in [0,1]."
 )
+
+
+def guarantee(summaries: Sequence[Summary]) -> str:
+    """What a radius means, and in which logs rounding of the noise is covered too."""
+    certified = [summary for summary in summaries if summary.kind == "certify"]
+    exact = [summary for summary in certified if str(summary.settings.get("arithmetic", "")).startswith("exact")]
+    names = list(dict.fromkeys(summary.name for summary in certified if summary not in exact))
+    if not names:
+        return f"{GUARANTEE} All were computed in exact arithmetic."
+    which = "all logs" if not exact else ", ".join(names)
+    return f"{GUARANTEE} Noise was added in floating point, whose rounding no proof covers, in {which}."
 
 
 def build(
@@ -33,7 +44,7 @@ def build(
         "certify": [plain(summary) for summary in summaries if summary.kind == "certify"],
         "predict": [plain(summary) for summary in summaries if summary.kind == "predict"],
         "cautions": list(cautions),
-        "guarantee": GUARANTEE,
+        "guarantee": guarantee(summaries),
         **extra,
     }
 

@@ -95,7 +95,8 @@ def render(report: Report, no_pictures: str = "", strips: Sequence[pictures.Stri
         f"<title>{escape(_title(report))}</title><style>\n{style}</style></head><body>"
         f'<header><h1>{escape(_title(report))}</h1><p class="lead">{escape(_lead(report))}</p>'
         f'<nav aria-label="Contents"><ul>{links}</ul></nav></header><main>{_cautions(report)}{body}</main>'
-        f"<footer><p>{escape(document.GUARANTEE)}</p><p>Made by smoothctl {__version__}.</p></footer></body></html>\n"
+        f"<footer><p>{escape(document.guarantee(report.summaries))}</p>"
+        f"<p>Made by smoothctl {__version__}.</p></footer></body></html>\n"
     )
 
 

@@ -1,0 +1,117 @@
+"""What the tests of a plugin call: a noise is held to the law and the radius that it declares.
+
+from smoothctl.testing import check_noise
+
+def test_my_noise():
+    check_noise(my_noise)
+"""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+from numpy.typing import NDArray
+
+from smoothctl.base.draws import Draws
+from smoothctl.hooks.noises import Noise
+from smoothctl.smoothing.arithmetic import grid_law
+from smoothctl.smoothing.bounds import clopper_pearson_lower
+
+SAMPLES = 100_000
+DIMENSION = 4
+ALPHA = 1e-7
+"""The probability at which a check fails by chance, about."""
+KOLMOGOROV = 3.0
+"""P(sqrt(n) * largest difference of distribution functions > 3) is 3e-8."""
+SIGMAS = (0.25, 1.0)
+DUAL = {"l1": np.inf, "l2": 2, "linf": 1}
+
+
+def check_noise(noise: Noise, seed: int = 0) -> None:
+    """Hold ``sample`` to ``cdf`` and to ``radius``, at two scales; raise AssertionError with what does not fit."""
+    for sigma in SIGMAS:
+        drawn = draw(noise, sigma, seed)
+        check_keys(noise, sigma, seed)
+        if noise.cdf is not None:
+            check_law(noise, sigma, drawn)
+            check_integers(noise, sigma, seed)
+        check_coordinates(noise, sigma, drawn)
+        check_radius(noise, sigma, drawn)
+
+
+def draw(noise: Noise, sigma: float, seed: int = 0) -> NDArray[np.float64]:
+    """Noise [SAMPLES, DIMENSION] as a certificate would draw it for images 1 x 2 x 2."""
+    shape = (SAMPLES, 1, 2, DIMENSION // 2)
+    sample = noise.sample(shape, sigma, Draws(seed, 0))
+    assert tuple(sample.shape) == shape, f"{noise.name}: sample gives shape {tuple(sample.shape)}, not {shape}"
+    assert sample.isfinite().all(), f"{noise.name}: sample gives numbers that are not finite"
+    return np.asarray(sample.reshape(SAMPLES, DIMENSION).double().numpy())
+
+
+def check_keys(noise: Noise, sigma: float, seed: int = 0) -> None:
+    """The same key gives the same noise, another key another."""
+    first, again, other = (noise.sample((10, 1, 2, 2), sigma, Draws(seed, key)) for key in (1, 1, 2))
+    assert first.equal(again), f"{noise.name}: the same draws give other noise the second time"
+    assert not first.equal(other), f"{noise.name}: other draws give the same noise"
+
+
+def check_law(noise: Noise, sigma: float, drawn: NDArray[np.float64]) -> None:
+    """Each coordinate follows ``cdf`` (Kolmogorov and Smirnov)."""
+    for place in range(drawn.shape[1]):
+        ordered = np.sort(drawn[:, place])
+        chosen = ordered[:: max(1, len(ordered) // 200)]
+        declared = _declared(noise, sigma, chosen)
+        shares = np.searchsorted(ordered, chosen, side="right") / len(ordered)
+        difference = float(np.abs(shares - declared).max())
+        assert difference <= KOLMOGOROV / np.sqrt(len(ordered)), (
+            f"{noise.name}: at sigma {sigma:g} sample does not follow cdf (they differ by {difference:.3g})"
+        )
+
+
+def check_integers(noise: Noise, sigma: float, seed: int = 0) -> None:
+    """The integers of exact arithmetic follow ``cdf`` too, which takes a law that a grid can hold."""
+    law = grid_law(noise, sigma, 255)
+    assert law is not None, f"{noise.name}: cdf gives no law on the 8-bit grid at sigma {sigma:g}"
+    drawn = np.sort(Draws(seed, 3).ranks(law, (SAMPLES,)).numpy())
+    places = np.unique(drawn[:: SAMPLES // 200])
+    declared = _declared(noise, sigma, (places + 0.5) / 255)
+    difference = float(np.abs(np.searchsorted(drawn, places, side="right") / SAMPLES - declared).max())
+    assert difference <= KOLMOGOROV / np.sqrt(SAMPLES), f"{noise.name}: integers do not follow cdf ({difference:.3g})"
+
+
+def check_coordinates(noise: Noise, sigma: float, drawn: NDArray[np.float64]) -> None:
+    """Samples are independent of each other: ranks of a sample and of the next one are not correlated.
+
+    So are coordinates of a noise that states a ``cdf``, by which the engine draws them one by one.
+    """
+    ranks = drawn.argsort(axis=0).argsort(axis=0) / len(drawn) - 0.5
+    limit = 5.5 / np.sqrt(len(drawn)) / 12
+    for place in range(drawn.shape[1]):
+        follow = float(np.mean(ranks[1:, place] * ranks[:-1, place]))
+        assert abs(follow) < limit, f"{noise.name}: a sample depends on the one before it"
+        if noise.cdf is not None:
+            near = float(np.mean(ranks[:, place] * ranks[:, place - 1]))
+            assert abs(near) < limit, f"{noise.name}: coordinates depend on each other, so cdf must be left out"
+
+
+def check_radius(noise: Noise, sigma: float, drawn: NDArray[np.float64]) -> None:
+    """No half-space refutes ``radius``: classes w.e <= t and w.e > t lie t / |w|_dual apart, whatever p_A is."""
+    directions = [np.eye(DIMENSION)[0], np.ones(DIMENSION), np.array([1.0, -2.0, 3.0, 0.5])]
+    for direction in directions:
+        along = np.sort(drawn @ direction)
+        # The median may be off by so much in the direction that makes the distance too small.
+        middle = along[len(along) // 2 - int(2.7 * np.sqrt(len(along)))]
+        for share in (0.55, 0.7, 0.9, 0.99, 0.999):
+            edge = along[int(share * len(along)) - 1]
+            distance = (edge - middle) / np.linalg.norm(direction, DUAL[noise.norm])
+            p_lower = clopper_pearson_lower(int(share * len(along)), len(along), ALPHA)
+            radius = noise.radius(p_lower, sigma) if p_lower >= 0.5 else 0.0
+            assert radius <= distance, (
+                f"{noise.name}: at sigma {sigma:g} a half-space with p_A = {share:g} has its edge at {distance:.4g}, "
+                f"radius says {radius:.4g}: sample is weaker than radius assumes"
+            )
+
+
+def _declared(noise: Noise, sigma: float, places: NDArray[np.float64]) -> NDArray[np.float64]:
+    assert noise.cdf is not None
+    return np.array([float(noise.cdf(mpmath.mpf(float(place)), sigma)) for place in places])
