@@ -66,11 +66,15 @@ class Job:
             "noise": self.noise.name,
             "norm": self.noise.norm,
             "rule": self.settings.rule,
-            "arithmetic": arithmetic_for(self.noise, self.sigma, self.levels).name,
+            "arithmetic": self.arithmetic.name,
             "backend": self.classifier.backend,
             "device": self.device.type,
             "model": self.model.sha256,
         }
+
+    @property
+    def arithmetic(self) -> Arithmetic:
+        return arithmetic_for(self.noise, self.sigma, self.levels)
 
     @property
     def split(self) -> str:
@@ -82,6 +86,7 @@ class Job:
         return {
             "model": {"path": str(self.model.path), **info.model_dump(mode="json", exclude={"versions", "plugins"})},
             "class_names": list(self.dataset.class_names),
+            "distance": self.arithmetic.distance(math.prod(info.input_shape)),
             "plugins": provenance(self.sources),
             "versions": versions(),
         }

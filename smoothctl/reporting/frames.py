@@ -32,7 +32,8 @@ class Frame:
 
     ``votes_text`` are the counts per class of the estimation sample, image by image as the log has
     them, ``selection_text`` those of selection and pilot; empty if not kept. ``note`` says what was done
-    to the log, such as another alpha; ``guessed`` names the settings that were inferred from the radii not stated.
+    to the log, such as another alpha; ``guessed`` names the settings that were inferred from the radii not stated;
+    a ``projection`` proves nothing.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Frame:
     notices: tuple[str, ...] = ()
     note: str = ""
     guessed: frozenset[str] = frozenset()
+    projection: bool = False
 
     def __len__(self) -> int:
         return len(self.idx)

@@ -73,6 +73,8 @@ def measure(gate: Gate, frame: Frame, rho: float) -> tuple[float | None, str]:
     count = metrics.certified_counts(frame, [gate.radius])[0]
     if gate.measure == "acc":
         return count / len(frame), ""
+    if frame.projection:
+        return None, "a projection proves nothing"
     if frame.alpha is None or frame.alpha > 0.5:
         return None, "its alpha is not known to be at most 1/2"
     return metrics.binomial_lower(count, len(frame), frame.alpha, rho), ""

@@ -13,6 +13,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import mpmath
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -140,10 +141,10 @@ def proving(noise: Noise, distance: float) -> Noise:
         proved = math.nextafter(p_lower - distance, -1.0) if distance else p_lower
         if proved < 0.5:
             return -1.0
-        least = _lowered(noise.radius(proved, sigma), sigma)
+        least = float(lowered(noise.radius(proved, sigma), sigma))
         with mpmath.workprec(PRECISION):
             while noise.cdf is not None and least > 0 and noise.cdf(mpmath.mpf(least), sigma) > proved:
-                least = _lowered(least, sigma)
+                least = float(lowered(least, sigma))
         return least
 
     def radius_pair(p_lower: float, runner_up: float, sigma: float) -> float:
@@ -151,10 +152,11 @@ def proving(noise: Noise, distance: float) -> Noise:
         proved, other = p_lower, runner_up
         if distance:
             proved, other = math.nextafter(p_lower - distance, -1.0), math.nextafter(runner_up + distance, 2.0)
-        return _lowered(noise.radius_pair(proved, other, sigma), sigma) if proved >= other else -1.0
+        return float(lowered(noise.radius_pair(proved, other, sigma), sigma)) if proved >= other else -1.0
 
     return replace(noise, radius=radius, radius_pair=noise.radius_pair and radius_pair)
 
 
-def _lowered(radius: float, sigma: float) -> float:
-    return max(0.0, math.nextafter(radius * (1.0 - MARGIN) - sigma * MARGIN, -math.inf)) if radius >= 0 else radius
+def lowered(radius: Any, sigma: float) -> Any:
+    """Radii (numbers or arrays, at least 0) less the margin that covers rounding; never below 0."""
+    return np.maximum(0.0, radius * (1.0 - MARGIN) - sigma * MARGIN)

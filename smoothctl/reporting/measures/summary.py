@@ -82,7 +82,7 @@ def summarise(frame: Frame, radii: Sequence[float], rho: float = RHO, full: bool
     counts = metrics.certified_counts(frame, radii) if certifying else ()
     total, alpha = len(frame), frame.alpha
     right = int(frame.correct.sum())
-    bounded = certifying and alpha is not None and alpha <= 0.5
+    bounded = certifying and alpha is not None and alpha <= 0.5 and not frame.projection
     dataset, method, arch = frame.group
     return Summary(
         name=frame.name,

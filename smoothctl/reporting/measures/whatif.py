@@ -17,7 +17,9 @@ from smoothctl.hooks.noises import ABSTAIN
 from smoothctl.reporting.frames import RADII_RULE, Floats, Frame, Ints
 from smoothctl.reporting.measures import olderbounds
 from smoothctl.reporting.measures.detection import attainable
-from smoothctl.smoothing.bounds import clopper_pearson_lower
+from smoothctl.reporting.measures.resolution import widest_slack
+from smoothctl.smoothing.arithmetic import lowered
+from smoothctl.smoothing.tails import proven_lowers
 
 KINDS = ("alpha", "n", "bound")
 BOUNDS = {"lecuyer2019": olderbounds.lecuyer, "li2018": olderbounds.li}
@@ -80,11 +82,27 @@ def counts(frame: Frame) -> tuple[Ints, Ints]:
         raise UsageError(
             f"{frame.path}: it has no votes, and sigma, n and alpha are not known, so nothing can be worked out"
         )
-    grid = sigma * attainable(int(n), alpha)
-    above = np.clip(np.searchsorted(grid, frame.radius), 1, len(grid) - 1)
-    nearest = np.where(frame.radius - grid[above - 1] <= grid[above] - frame.radius, above - 1, above)
-    k = int(n) + 1 - len(grid) + nearest
-    return np.where(frame.predict == ABSTAIN, -1, k), np.full(len(frame), int(n))
+    least, _ = _printed_counts(frame, sigma, int(n), alpha)
+    return np.where(frame.predict == ABSTAIN, -1, least), np.full(len(frame), int(n))
+
+
+def _printed_counts(frame: Frame, sigma: float, n: int, alpha: float) -> tuple[Ints, Ints]:
+    """The least and the largest count that each printed radius allows: only the least is proved by it."""
+    grid = sigma * attainable(n, alpha)
+    room = widest_slack(frame.radius) + 1e-9 * frame.radius + 1e-12
+    least = np.searchsorted(grid, frame.radius - room, side="left")
+    largest = np.maximum(least, np.searchsorted(grid, frame.radius + room, side="right") - 1)
+    first = n + 1 - len(grid)
+    return first + np.minimum(least, len(grid) - 1), first + np.minimum(largest, len(grid) - 1)
+
+
+def _ambiguous(frame: Frame) -> int:
+    """Rows whose printed radius allows several counts."""
+    sigma, n, alpha = frame.sigma, frame.settings.get("n"), frame.alpha
+    if sigma is None or n is None or alpha is None:
+        return 0
+    least, largest = _printed_counts(frame, sigma, int(n), alpha)
+    return int(np.sum((frame.predict != ABSTAIN) & (least < largest)))
 
 
 def at_alpha(frame: Frame, alpha: float) -> Frame:
@@ -114,7 +132,8 @@ def projected(frame: Frame, n: int) -> Frame:
     if frame.rule != "cohen":
         raise UsageError(f"{frame.path}: n is not fixed under the rule {frame.rule}, so a larger n has no meaning")
     grown = np.where(k >= 0, k * n // np.maximum(whole, 1), -1)
-    return _decide(frame, grown, np.full_like(whole, n), _alpha(frame), f"n={n}, PROJECTION", {"n": n})
+    told = _decide(frame, grown, np.full_like(whole, n), _alpha(frame), f"n={n}, PROJECTION", {"n": n})
+    return replace(told, projection=True)
 
 
 def with_bound(frame: Frame, name: str) -> Frame:
@@ -133,7 +152,7 @@ def lower_bounds(frame: Frame) -> Floats:
     """Lower bounds on p_A, image by image; 0 where not known. The noise must be Gaussian, in L2."""
     k, n = counts(frame)
     _require_gaussian(frame, k, n)
-    return _bound(k, n, _alpha(frame))
+    return _bound(frame, k, n, _alpha(frame))
 
 
 def _alpha(frame: Frame) -> float:
@@ -142,10 +161,11 @@ def _alpha(frame: Frame) -> float:
     return frame.alpha
 
 
-def _bound(k: Ints, n: Ints, alpha: float) -> Floats:
+def _bound(frame: Frame, k: Ints, n: Ints, alpha: float) -> Floats:
+    """Proved like the log's own: rounded down, less the distance of the drawn noise from its law."""
     known = k >= 0
     p = np.zeros(len(k))
-    p[known] = clopper_pearson_lower(k[known], n[known], alpha)
+    p[known] = np.maximum(0.0, proven_lowers(k[known], n[known], alpha) - float(frame.about.get("distance", 0.0)))
     return p
 
 
@@ -153,9 +173,9 @@ def _require_gaussian(frame: Frame, k: Ints, n: Ints) -> None:
     """Refuse a log whose own radii are not those of Gaussian noise."""
     if not frame.votes_text:
         return
-    own = _radii(_bound(k, n, _alpha(frame)), frame.sigma)
+    own = _radii(_bound(frame, k, n, _alpha(frame)), frame.sigma)
     shown = ~frame.failed & (frame.predict != ABSTAIN)
-    if not np.allclose(own[shown], frame.radius[shown], rtol=1e-9, atol=1e-12):
+    if not np.allclose(own[shown], frame.radius[shown], rtol=1e-6, atol=1e-9):
         raise UsageError(
             f"{frame.path}: its radii do not follow from its votes by sigma * Phi^-1(p), so others cannot either"
         )
@@ -164,13 +184,13 @@ def _require_gaussian(frame: Frame, k: Ints, n: Ints) -> None:
 def _radii(p: Floats, sigma: float | None) -> Floats:
     if sigma is None:
         raise UsageError("sigma is not known")
-    return np.where(p >= 0.5, sigma * special.ndtri(np.maximum(p, 0.5)), 0.0)
+    return np.where(p >= 0.5, lowered(sigma * special.ndtri(np.maximum(p, 0.5)), sigma), 0.0)
 
 
 def _decide(frame: Frame, k: Ints, n: Ints, alpha: float, note: str, settings: dict[str, Any]) -> Frame:
     own_k, own_n = counts(frame)
     _require_gaussian(frame, own_k, own_n)
-    p = _bound(k, n, alpha)
+    p = _bound(frame, k, n, alpha)
     top = np.where(frame.top >= 0, frame.top, frame.predict)
     predict = np.where(p >= 0.5, top, ABSTAIN)
     return replace(
@@ -182,8 +202,12 @@ def _decide(frame: Frame, k: Ints, n: Ints, alpha: float, note: str, settings: d
         votes_text=() if "n" in settings else frame.votes_text,
         settings={**frame.settings, **settings},
         guessed=frame.guessed - set(settings),
-        note=_noted(frame, note if frame.votes_text else f"{note}, from radii"),
+        note=_noted(frame, note if frame.votes_text else f"{note}, from radii{_counted(_ambiguous(frame))}"),
     )
+
+
+def _counted(ambiguous: int) -> str:
+    return f", the least count for {ambiguous} that print several" if ambiguous else ""
 
 
 def _noted(frame: Frame, note: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from decimal import ROUND_FLOOR, Decimal
 
 from smoothctl.reporting.assemble import Report
 from smoothctl.reporting.measures import published
@@ -24,6 +25,12 @@ def radius_name(radius: float) -> str:
 def percent(share: float | None) -> Cell:
     """A share as percent with two decimals; ``-`` where there is none."""
     return Cell("-") if share is None else Cell(f"{100 * share:.2f}", share)
+
+
+def floored_percent(share: float) -> Cell:
+    """A lower bound as percent with two decimals, rounded down: what is shown is proved too."""
+    shown = (100 * Decimal(repr(share))).quantize(Decimal("0.01"), ROUND_FLOOR)
+    return Cell(str(shown), share)
 
 
 def radius(value: float | None) -> Cell:
@@ -129,7 +136,9 @@ def lower_bounds(summaries: Sequence[Summary], radii: Sequence[float], rho: floa
             ("exact", summary.lower_binomial),
         )
         rows += [
-            [Cell(summary.title), Cell(what), *map(percent, shares)] for what, shares in lines if shares is not None
+            [Cell(summary.title), Cell(what), *map(percent if what == "certified" else floored_percent, shares)]
+            for what, shares in lines
+            if shares is not None and summary.lower_binomial is not None
         ]
     note = (
         f"Certified accuracy on these images that holds with probability {1 - rho:g} over the noise, if the noise is "
