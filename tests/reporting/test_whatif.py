@@ -30,7 +30,7 @@ def test_another_alpha_is_what_certify_would_have_said(rows, alpha):
     assert again.predict.tolist() == wanted.predict.tolist()
     assert again.radius == pytest.approx(wanted.radius, abs=1e-9)
     assert again.alpha == alpha
-    assert whatif.at_alpha(frame, 0.001).radius == pytest.approx(frame.radius, abs=1e-12)
+    assert whatif.at_alpha(frame, 0.001).radius == pytest.approx(frame.radius, abs=1e-11)
 
 
 def test_without_votes_counts_come_from_the_radii():
@@ -56,14 +56,15 @@ def test_thinning_has_the_distribution_of_a_smaller_sample():
 
 def test_thinning_to_the_same_size_changes_nothing():
     frame = _frame([(1000, 0), (700, 1), (520, 2)])
-    assert whatif.thinned(frame, 1000).radius == pytest.approx(frame.radius, abs=1e-12)
+    assert whatif.thinned(frame, 1000).radius == pytest.approx(frame.radius, abs=1e-11)
 
 
 def test_a_larger_n_is_labelled_a_projection():
     frame = _frame([(1000, 0), (700, 1)])
     more = whatif.apply(frame, "n", "100000")
     assert "PROJECTION" in more.note
-    assert more.radius[0] == pytest.approx(0.5 * 3.81145656338995, rel=1e-12)
+    assert more.radius[0] == pytest.approx(0.5 * 3.81145656338995, rel=1e-11)
+    assert more.radius[0] < 0.5 * 3.81145656338995
     assert "thinned" in whatif.apply(frame, "n", "100").note
 
 
@@ -153,4 +154,46 @@ def test_published_logs_at_the_alpha_of_the_paper(shared, name, acr):
 
     frame, _ = detection.detect(read_frame(shared / "data" / "logs" / f"{name}.tsv"))
     again = whatif.at_alpha(frame, 0.001)
-    assert metrics.average_certified_radius(again) == pytest.approx(acr, abs=2e-4)
+    # The least count that three digits allow, where the published figure takes the nearest.
+    assert acr - 2e-3 <= metrics.average_certified_radius(again) <= acr + 1e-4
+
+
+def test_printed_radii_give_the_least_count_that_they_allow_and_say_for_how_many():
+    full = _frame([(990, 0), (985, 1), (700, 2)])
+    digits = np.array([float(f"{radius:.3g}") for radius in full.radius])
+    bare = radius_frame(
+        digits.tolist(), full.predict.tolist(), full.label.tolist(), settings=dict(full.settings, n=100_000)
+    )
+    k, _ = whatif.counts(bare)
+    grid = {
+        count: 0.5 * stats.norm.ppf(stats.beta.ppf(0.001, count, 100_000 - count + 1))
+        for count in range(50_000, 100_000)
+    }
+    allowed = [
+        [count for count, radius in grid.items() if abs(radius - shown) <= 0.5 * 10 ** (np.floor(np.log10(shown)) - 2)]
+        for shown in digits
+    ]
+    assert k.tolist() == [min(counts) for counts in allowed]
+    assert all(len(counts) > 1 for counts in allowed)
+    assert "the least count for 3 that print several" in whatif.at_alpha(bare, 0.01).note
+
+
+def test_projections_have_no_bounds_anywhere():
+    from smoothctl.reporting import gates
+    from smoothctl.reporting.measures.summary import summarise
+    from smoothctl.reporting.output.tables import lower_bounds
+
+    frame = _frame([(1000, 0), (700, 1)])
+    more = whatif.apply(frame, "n", "100000")
+    told = summarise(more, [0.0, 0.5])
+    assert (told.lower_binomial, told.lower_bernstein) == (None, None)
+    rows = lower_bounds([summarise(frame, [0.0]), told], [0.0], 0.001).rows
+    assert {row[0].text for row in rows} == {frame.name}
+    assert "a projection proves nothing" in str(gates.check(gates.parse("lcb@0.5>=0.1"), more, 0.001))
+
+
+@pytest.mark.parametrize(("share", "shown"), [(0.99996, "99.99"), (1.0, "100.00"), (0.57, "57.00"), (0.0, "0.00")])
+def test_lower_bounds_are_shown_rounded_down(share, shown):
+    from smoothctl.reporting.output.tables import floored_percent
+
+    assert floored_percent(share).text == shown
