@@ -13,7 +13,6 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import mpmath
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -21,6 +20,7 @@ from smoothctl.base.draws import Draws
 from smoothctl.base.errors import SmoothctlError
 from smoothctl.base.thresholds import Thresholds
 from smoothctl.hooks.noises import Noise
+from smoothctl.smoothing.tails import lowered
 
 WORD = 2**64
 """A draw compares a uniform integer below this with thresholds."""
@@ -28,8 +28,6 @@ PRECISION = 96
 """Bits of the arithmetic in which laws are computed."""
 MOST_THRESHOLDS = 2**17
 """A law that needs more than this (a very fine grid, a very large sigma) takes too long to compute."""
-MARGIN = 2.0**-40
-"""What radii are lowered by, relatively and in units of sigma: a thousand times the error of double precision."""
 
 
 @dataclass(frozen=True)
@@ -155,8 +153,3 @@ def proving(noise: Noise, distance: float) -> Noise:
         return float(lowered(noise.radius_pair(proved, other, sigma), sigma)) if proved >= other else -1.0
 
     return replace(noise, radius=radius, radius_pair=noise.radius_pair and radius_pair)
-
-
-def lowered(radius: Any, sigma: float) -> Any:
-    """Radii (numbers or arrays, at least 0) less the margin that covers rounding; never below 0."""
-    return np.maximum(0.0, radius * (1.0 - MARGIN) - sigma * MARGIN)

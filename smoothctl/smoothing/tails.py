@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -19,6 +20,8 @@ from smoothctl.smoothing.bounds import clopper_pearson_lower
 PRECISION = 160
 CHUNK = 4096
 UNIT = 2.0**-52
+MARGIN = 2.0**-40
+"""What radii are lowered by, relatively and in units of sigma: a thousand times the error of double precision."""
 
 
 @lru_cache(maxsize=2**16)
@@ -73,3 +76,8 @@ def tail(k: int, n: int, p: float) -> float:
         steps = start - k
         proved = first * (total + 2.0 * rest) * (1 + (6 * steps + 16) * UNIT)
         return math.nextafter(float(proved), math.inf)
+
+
+def lowered(radius: Any, sigma: float) -> Any:
+    """Radii (numbers or arrays, at least 0) less the margin that covers rounding; never below 0."""
+    return np.maximum(0.0, radius * (1.0 - MARGIN) - sigma * MARGIN)

@@ -18,8 +18,7 @@ from smoothctl.reporting.frames import RADII_RULE, Floats, Frame, Ints
 from smoothctl.reporting.measures import olderbounds
 from smoothctl.reporting.measures.detection import attainable
 from smoothctl.reporting.measures.resolution import widest_slack
-from smoothctl.smoothing.arithmetic import lowered
-from smoothctl.smoothing.tails import proven_lowers
+from smoothctl.smoothing.tails import lowered, proven_lowers
 
 KINDS = ("alpha", "n", "bound")
 BOUNDS = {"lecuyer2019": olderbounds.lecuyer, "li2018": olderbounds.li}
