@@ -98,7 +98,7 @@ def _multinomial(counts: Counts) -> int:
 
 
 def _total(sent: list[tuple[Stream, Counts]], classes: int) -> Counts:
-    last = {stream: counts for stream, counts in sent}
+    last = dict(sent)
     return tuple(sum(counts[place] for counts in last.values()) for place in range(classes))
 
 
