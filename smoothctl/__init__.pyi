@@ -38,6 +38,7 @@ from .toolkit.attacks import attacking as attacking
 from .toolkit.attacks import soft_cross_entropy as soft_cross_entropy
 from .toolkit.augmentation import random_crop as random_crop
 from .toolkit.augmentation import random_flip as random_flip
+from .toolkit.augmentation import random_resized_crop as random_resized_crop
 from .toolkit.averaged_softmax import soft_vote as soft_vote
 
 __version__: str

@@ -16,8 +16,8 @@ from smoothctl import (
     UsageError,
     class_folders,
     hookimpl,
-    random_crop,
     random_flip,
+    random_resized_crop,
 )
 
 GROUND_TRUTH = "ILSVRC2012_validation_ground_truth.txt"
@@ -105,8 +105,8 @@ def _read_devkit(path: Path) -> dict[str, str]:
 
 
 def augment(x: Tensor, draws: Draws) -> Tensor:
-    """Random crop with a margin of 28 pixels, and horizontal flip."""
-    return random_flip(random_crop(x, draws, padding=28), draws)
+    """Horizontal flip, after the random crop."""
+    return random_flip(x, draws)
 
 
 @hookimpl
@@ -121,6 +121,7 @@ def register_datasets() -> list[Dataset]:
             summary="ImageNet (ILSVRC 2012), a thousand classes; the field certifies its val with --every 100",
             splits=("train", "val"),
             augment=augment,
+            crop=random_resized_crop,
             resize=256,
             find_class_names=find_class_names,
             like="cifar10",

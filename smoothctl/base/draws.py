@@ -25,6 +25,7 @@ class Stream(IntEnum):
     TRAIN_AUGMENT = 6
     EVALUATE = 7
     TRAIN_UNIFORM = 8
+    TRAIN_CROP = 9
 
 
 class Draws:

@@ -32,6 +32,32 @@ class Training:
         ),
     ] = None
     arch_option: options.ArchOptions = None
+    recipe: Annotated[
+        str | None,
+        options.option(
+            "--recipe", metavar="NAME", help="Which of the method's recipes; `smoothctl plugins METHOD` lists them."
+        ),
+    ] = None
+    init: Annotated[
+        Path | None,
+        options.option(
+            "--init",
+            metavar="MODEL",
+            help="Start from the weights of a run or model file, other code's too; a last layer for other classes is "
+            "replaced.",
+        ),
+    ] = None
+    freeze: Annotated[bool, options.option("--freeze", help="Train the last layer only.")] = False
+    lr_layers: Annotated[
+        float | None,
+        options.option(
+            "--lr-layers", metavar="F", help="Factor of the learning rate for all layers but the last. [default: 1]"
+        ),
+    ] = None
+    limit: Annotated[
+        int | None,
+        options.option("--limit", min=1, help="Train on at most so many images, as many of each class as there are."),
+    ] = None
     epochs: Annotated[int | None, options.option("--epochs", help="Passes over the training images.")] = None
     batch_size: Annotated[
         int | None, options.option("--batch-size", help="Images of one optimiser step, over all processes.")
@@ -110,6 +136,10 @@ class Training:
             "--track", metavar="NAME", help="Follow the run elsewhere too, such as in tensorboard or wandb."
         ),
     ] = None
+    keep_every: Annotated[
+        int | None,
+        options.option("--keep-every", min=1, metavar="K", help="Keep a model file of every K-th epoch in the run."),
+    ] = None
     out: Annotated[
         Path | None, options.option("--out", metavar="DIR", help="Run directory. [default: a name below runs/]")
     ] = None
@@ -121,7 +151,19 @@ class Training:
 
 PLAIN = (
     *("sigma", "noise", "epochs", "batch_size", "lr", "optimizer", "momentum", "nesterov", "weight_decay"),
-    *("schedule", "gamma", "warmup_epochs", "clip", "ema", "precision", "augment", "normalize", "size", "seed"),
+    *(
+        "schedule",
+        "gamma",
+        "warmup_epochs",
+        "clip",
+        "ema",
+        "lr_layers",
+        "precision",
+        "augment",
+        "normalize",
+        "size",
+        "seed",
+    ),
 )
 
 
@@ -139,9 +181,11 @@ def run_training(
     """
     from smoothctl.hooks.registry import registry
     from smoothctl.images.datasets import default_split, open_dataset
+    from smoothctl.images.subset import take_balanced
     from smoothctl.models.checkpoint import require_sigma
     from smoothctl.models.classifier import canonical_arch
     from smoothctl.training.batches import TrainingData
+    from smoothctl.training.initial import check_initial, load_initial
     from smoothctl.training.recipes import train_settings
     from smoothctl.training.run import train
     from smoothctl.training.teacher import check_teacher, refuse_over_teacher
@@ -152,17 +196,26 @@ def run_training(
     method = plugins.find("method", method_name).value
     dataset = plugins.find("dataset", dataset_name).value
     chosen = options.given(values, PLAIN)
+    init = None if values["init"] is None else load_initial(values["init"], arch, values["normalize"])
+    if init is not None:
+        arch = init.info.arch if arch is None else canonical_arch(arch)
+        check_initial(init, arch)
+        chosen["init_sha256"] = init.sha256
     if arch is not None:
         chosen["arch"] = arch
+    if values["freeze"]:
+        chosen["lr_layers"] = 0.0
     if values["milestones"] is not None:
         chosen["milestones"] = values["milestones"].split(",") if values["milestones"] else []
     chosen["options"] = options.pairs(values["option"] or [], "-o")
     chosen["arch_options"] = options.pairs(values["arch_option"] or [], "--arch-option")
+    if init is not None and not chosen["arch_options"]:
+        chosen["arch_options"] = {name: str(value) for name, value in init.info.arch_options.items()}
     if teacher is not None:
         chosen.setdefault("sigma", require_sigma(chosen.get("sigma"), teacher))
         chosen.setdefault("noise", teacher.info.noise)
         chosen["teacher_sha256"] = teacher.sha256
-    settings, choice = train_settings(chosen, method, dataset)
+    settings, choice = train_settings(chosen, method, dataset, values["recipe"])
     # Aliases name the same thing, so they must not make other settings.
     noise = plugins.find("noise", settings.noise).name
     settings = settings.model_copy(update={"arch": canonical_arch(settings.arch), "noise": noise})
@@ -178,6 +231,8 @@ def run_training(
         check_teacher(teacher, settings, opened)
     split = default_split(dataset)
     _, heldout = open_dataset(dataset, split, values["data"], values["download"], opened.shape or None)
+    if values["limit"] is not None:
+        images = take_balanced(images, values["limit"], settings.seed)
     data = TrainingData(opened, images, heldout, values["heldout_max"], split)
     told = f"{settings.method}: {settings.arch} on {dataset.name} at sigma {settings.sigma:g}, {settings.epochs} epochs"
     leads = execution.group.leads
@@ -185,9 +240,13 @@ def run_training(
         console.note(f"{told}, on {outcomes.where(execution)}, into {out}")
         for line in choice.describe(settings):
             console.note(line)
+        if init is not None and values["recipe"] is None:
+            console.note(
+                "weights that were trained without noise become robust by: --method gaussian --recipe finetune"
+            )
     check = _early_check(values, settings, teacher)
     if values["dry_run"]:
-        plan = Trainer(settings, data, execution, teacher)
+        plan = Trainer(settings, data, execution, teacher, init)
         planned = outcomes.planned(plan, plan.estimate(), out)
         return planned if leads else outcomes.silent(out)
     about = {
@@ -197,7 +256,7 @@ def run_training(
     }
     history = train(
         settings, data, out, execution, teacher=teacher, overwrite=values["overwrite"], about=about,
-        trackers=trackers, check=check,
+        trackers=trackers, check=check, init=init, keep_every=values["keep_every"],
     )  # fmt: skip
     if not leads:
         return outcomes.silent(out)

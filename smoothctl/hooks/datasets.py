@@ -11,6 +11,7 @@ from smoothctl.hooks.recipes import Recipe
 
 if TYPE_CHECKING:
     import numpy as np
+    from PIL import Image
     from torch import Tensor
 
     from smoothctl.base.draws import Draws
@@ -57,7 +58,8 @@ class Dataset:
     ``load(split, data, download)`` gives one split, looking only below ``data`` (None: the
     dataset's own place), and downloads only if ``download`` is true. Missing files are a
     :class:`smoothctl.DatasetMissing`. ``augment(x, draws)`` changes a training batch
-    [B,C,H,W] of pixels in [0,1].
+    [B,C,H,W] of pixels in [0,1]; ``crop(image, (height, width), draws)`` takes the place of resizing for PIL
+    images in training.
 
     What is empty is known once the images are opened: ``class_names`` from the images' own
     ``class_names`` (or from ``find_class_names``, where that needs no files), ``shape`` from the
@@ -78,6 +80,7 @@ class Dataset:
     aliases: tuple[str, ...] = ()
     splits: tuple[str, ...] = ("train", "test")
     augment: Callable[[Tensor, Draws], Tensor] | None = None
+    crop: Callable[[Image.Image, tuple[int, int], Draws], Image.Image] | None = None
     recipe: Recipe = field(default_factory=Recipe)
     resize: int | None = None
     find_class_names: Callable[[], tuple[str, ...]] | None = None

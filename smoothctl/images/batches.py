@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from smoothctl.base.draws import Draws, Stream
 from smoothctl.base.errors import SmoothctlError
 from smoothctl.hooks.datasets import ArrayImages, LabelledImages
 from smoothctl.images.datasets import READ_ERRORS, to_pixels
@@ -42,7 +43,7 @@ class BatchReader:
             yield from (self._gather(batch) for batch in batches)
             return
         loader: Any = torch.utils.data.DataLoader(
-            _Items(self.images, self.classes),
+            _Items(self.images, self.classes, seed),
             batch_sampler=batches,
             num_workers=self.workers,
             generator=torch.Generator().manual_seed(seed),
@@ -92,15 +93,21 @@ def _array_pixels(source: ArrayImages) -> Tensor:
 class _Items(torch.utils.data.Dataset):  # type: ignore[type-arg]
     """What loader workers read; a class of its own so that it can be sent to them."""
 
-    def __init__(self, images: LabelledImages, classes: int | None = None):
-        self.images, self.classes = images, classes
+    def __init__(self, images: LabelledImages, classes: int | None = None, seed: int = 0):
+        self.images, self.classes, self.seed = images, classes, seed
 
     def __len__(self) -> int:
         return len(self.images)
 
+    def _read(self, index: int) -> tuple[Any, int]:
+        """An image, cropped at random where its source does that, whichever worker reads it."""
+        if isinstance(self.images, FittedImages) and self.images.crop is not None:
+            return self.images.draw(index, Draws(self.seed, index, Stream.TRAIN_CROP))
+        return self.images[index]
+
     def __getitem__(self, index: int) -> tuple[Tensor, int, int]:
         try:
-            image, label = self.images[index]
+            image, label = self._read(index)
         except READ_ERRORS as error:
             raise SmoothctlError(f"image {index} cannot be read ({error}); mend it or take it away") from None
         if self.classes is not None and not 0 <= int(label) < self.classes:

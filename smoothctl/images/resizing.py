@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from PIL import Image, ImageOps
 
+from smoothctl.base.draws import Draws
 from smoothctl.hooks.datasets import LabelledImages
+
+Crop = Callable[[Image.Image, tuple[int, int], Draws], Image.Image]
 
 
 @dataclass(frozen=True)
@@ -41,10 +45,14 @@ class Fit:
 
 @dataclass(frozen=True)
 class FittedImages:
-    """A source whose PIL images are brought to one shape; other kinds of images stay as they are."""
+    """A source whose PIL images are brought to one shape; other kinds of images stay as they are.
+
+    ``crop`` is what training does instead, at random.
+    """
 
     source: LabelledImages
     fit: Fit
+    crop: Crop | None = None
 
     def __len__(self) -> int:
         return len(self.source)
@@ -53,8 +61,16 @@ class FittedImages:
         image, label = self.source[index]
         return (self.fit(image) if isinstance(image, Image.Image) else image), label
 
+    def draw(self, index: int, draws: Draws) -> tuple[Any, int]:
+        """An image as training sees it, by random numbers of its own."""
+        image, label = self.source[index]
+        if self.crop is None or not isinstance(image, Image.Image):
+            return self[index]
+        channels, height, width = self.fit.shape
+        return self.crop(image.convert("L" if channels == 1 else "RGB"), (height, width), draws), label
+
     def __getattr__(self, name: str) -> Any:
-        if name in ("source", "fit") or name.startswith("__"):
+        if name in ("source", "fit", "crop") or name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.source, name)
 

@@ -17,6 +17,8 @@ from smoothctl.records.schema import Epoch, RunFile, checked
 FORMAT = 1
 MODEL_FILE = "model.pt"
 EPOCHS_FILE = "epochs.jsonl"
+KEPT_FILE = "model-epoch{}.pt"
+"""What ``--keep-every`` leaves of an epoch, counted from 1."""
 
 
 class RunDirectory:
@@ -89,7 +91,16 @@ class RunDirectory:
     def _clear(self) -> None:
         """Remove the run and the logs of its model; other files stay."""
         logs = [log for log in self.path.glob("*.tsv") if log.with_suffix(".json").exists()]
-        mine = [self.settings, self.model, self.epochs, self.state, *logs, *(log.with_suffix(".json") for log in logs)]
+        kept = self.path.glob(KEPT_FILE.format("*"))
+        mine = [
+            self.settings,
+            self.model,
+            self.epochs,
+            self.state,
+            *kept,
+            *logs,
+            *(log.with_suffix(".json") for log in logs),
+        ]
         for file in mine:
             file.unlink(missing_ok=True)
 

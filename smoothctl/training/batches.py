@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from smoothctl.hooks.datasets import Dataset, LabelledImages
 from smoothctl.hooks.methods import Batch
 from smoothctl.hooks.noises import Noise
 from smoothctl.images.batches import BatchReader, chunks
+from smoothctl.images.resizing import FittedImages
 from smoothctl.training.distributed import Share
 from smoothctl.training.execution import Execution
 from smoothctl.training.settings import TrainSettings
@@ -47,7 +49,10 @@ class Batches:
         self.settings, self.data, self.noise = settings, data, noise
         self.teacher, self.teacher_sigma = teacher, teacher_sigma
         self.device, self.group = execution.device, execution.group
-        self.reader = BatchReader(data.train, self.device, execution.workers, len(data.dataset.class_names))
+        images = data.train
+        if settings.augment and data.dataset.crop is not None and isinstance(images, FittedImages):
+            images = dataclasses.replace(images, crop=data.dataset.crop)
+        self.reader = BatchReader(images, self.device, execution.workers, len(data.dataset.class_names))
 
     @property
     def steps_per_epoch(self) -> int:

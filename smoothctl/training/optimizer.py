@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from smoothctl.base.errors import UsageError
+from smoothctl.training.initial import split_parameters
 from smoothctl.training.settings import TrainSettings
 
 # timm's "sgd" has Nesterov momentum, which no published recipe of this field uses in code.
@@ -19,9 +20,9 @@ SGD = {False: "momentum", True: "sgd"}
 class Optimization:
     """Changes a model's parameters step by step, and keeps an average of them if that is wanted."""
 
-    def __init__(self, model: nn.Module, settings: TrainSettings, device: torch.device):
+    def __init__(self, model: nn.Module, settings: TrainSettings, device: torch.device, classes: int = 0):
         self.settings = settings
-        self.optimizer = build_optimizer(model, settings)
+        self.optimizer = build_optimizer(model, settings, classes)
         self.scaler = torch.amp.GradScaler(device.type, enabled=settings.precision == "fp16")
         self.average: AveragedModel | None = None
         if settings.ema is not None:
@@ -36,7 +37,7 @@ class Optimization:
     def step(self, loss: Tensor, rate: float) -> None:
         """Go one step down the gradient of the loss."""
         for group in self.optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group.get("lr_scale", 1.0)
         self.optimizer.zero_grad(set_to_none=True)
         self.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
         if self.settings.clip is not None:
@@ -62,8 +63,10 @@ class Optimization:
             self.average.load_state_dict(state["average"])
 
 
-def build_optimizer(model: nn.Module, settings: TrainSettings) -> torch.optim.Optimizer:
+def build_optimizer(model: nn.Module, settings: TrainSettings, classes: int = 0) -> torch.optim.Optimizer:
     """The optimiser of a name, from timm's factory; weight decay is on all parameters, as published.
+
+    Where layers before the last learn more slowly, they are a group of their own, or are frozen.
 
     Raises UsageError for a name that timm does not know, or an optimiser that cannot be used here.
     """
@@ -79,7 +82,7 @@ def build_optimizer(model: nn.Module, settings: TrainSettings) -> torch.optim.Op
         raise UsageError(f"--optimizer {name} needs second derivatives, which training here does not compute")
     try:
         optimizer: torch.optim.Optimizer = create_optimizer_v2(
-            model,
+            _groups(model, settings, classes),
             opt=name,
             lr=settings.lr,
             weight_decay=settings.weight_decay,
@@ -89,3 +92,15 @@ def build_optimizer(model: nn.Module, settings: TrainSettings) -> torch.optim.Op
     except (AssertionError, ImportError, RuntimeError, ValueError, TypeError) as error:
         raise UsageError(f"--optimizer {name} cannot be used here: {' '.join(str(error).split())}") from None
     return optimizer
+
+
+def _groups(model: nn.Module, settings: TrainSettings, classes: int) -> Any:
+    """The model, or its layers before the last and the last one, with the factor of each one's rate."""
+    if settings.lr_layers == 1:
+        return model
+    body, head = split_parameters(model, classes)
+    if settings.lr_layers:
+        return [{"params": body, "lr_scale": settings.lr_layers}, {"params": head, "lr_scale": 1.0}]
+    for parameter in body:
+        parameter.requires_grad_(False)
+    return [{"params": head, "lr_scale": 1.0}]

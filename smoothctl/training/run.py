@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,10 @@ from smoothctl.base.errors import SmoothctlError
 from smoothctl.hooks.trackers import Tracker
 from smoothctl.images.datasets import fingerprint, label_hash
 from smoothctl.models.checkpoint import Model, save_model
-from smoothctl.records.run_directory import RunDirectory
+from smoothctl.records.run_directory import KEPT_FILE, RunDirectory
 from smoothctl.training.batches import TrainingData
 from smoothctl.training.execution import Execution
+from smoothctl.training.initial import tell_initial
 from smoothctl.training.sanity_check import FRACTION, EarlyCheck
 from smoothctl.training.settings import TrainSettings
 from smoothctl.training.teacher import watch_teacher
@@ -24,6 +26,14 @@ from smoothctl.training.trainer import Trainer
 
 FAILED = "failed"
 """What the first process gives to the others, instead of a state, if it cannot begin."""
+
+
+@dataclass(frozen=True)
+class Extras:
+    """What is done beside training: a sanity check, and a model file kept of every so many epochs."""
+
+    check: EarlyCheck | None = None
+    keep_every: int | None = None
 
 
 def train(
@@ -37,33 +47,34 @@ def train(
     about: dict[str, Any] | None = None,
     trackers: Sequence[Tracker] = (),
     check: EarlyCheck | None = None,
+    init: Model | None = None,
+    keep_every: int | None = None,
 ) -> list[dict[str, Any]]:
     """Train in a run directory, going on where an earlier run with the same settings stopped.
 
     Returns the lines of all epochs. Under torchrun every process calls it, and the first one writes; all
     return when it has written. Raises UsageError if ``out`` holds other settings.
     """
-    history = _train(settings, data, out, execution, teacher, overwrite, about or {}, trackers, check)
+    trainer = Trainer(settings, data, execution, teacher, init)
+    if init is not None and execution.group.leads:
+        tell_initial(init, trainer.fresh)
+    history = _train(trainer, RunDirectory(out), overwrite, about or {}, trackers, Extras(check, keep_every))
     execution.group.wait()
     return history
 
 
 def _train(
-    settings: TrainSettings,
-    data: TrainingData,
-    out: Path,
-    execution: Execution,
-    teacher: Model | None,
+    trainer: Trainer,
+    run: RunDirectory,
     overwrite: bool,
     about: dict[str, Any],
     trackers: Sequence[Tracker],
-    check: EarlyCheck | None,
+    extras: Extras,
 ) -> list[dict[str, Any]]:
-    run = RunDirectory(out)
-    trainer = Trainer(settings, data, execution, teacher)
+    settings, data, execution = trainer.settings, trainer.data, trainer.execution
     if not execution.group.leads:
         return _follow(trainer)
-    identity = {**settings.model_dump(mode="json"), "data": fingerprint(data.train), "labels": label_hash(data.train)}
+    identity = {**_on_record(settings), "data": fingerprint(data.train), "labels": label_hash(data.train)}
     context = {**execution.about(), "versions": versions(), **about}
     with ExitStack() as held:
         try:
@@ -74,13 +85,20 @@ def _train(
             raise
         execution.group.from_leader(state)
         if state is None:
-            console.note(f"{out} is finished ({settings.epochs} epochs with the same settings); nothing to do")
+            console.note(f"{run.path} is finished ({settings.epochs} epochs with the same settings); nothing to do")
             return run.read_history()
-        return _lead(run, state, trainer, trackers, check)
+        return _lead(run, state, trainer, trackers, extras)
+
+
+def _on_record(settings: TrainSettings) -> dict[str, Any]:
+    """Settings as plain data; those that came later are named only where they are used, so that older runs resume."""
+    late = {"init_sha256", "lr_layers"}
+    defaults = {name for name in late if getattr(settings, name) == TrainSettings.model_fields[name].default}
+    return settings.model_dump(mode="json", exclude=defaults)
 
 
 def _lead(
-    run: RunDirectory, state: dict[str, Any], trainer: Trainer, trackers: Sequence[Tracker], check: EarlyCheck | None
+    run: RunDirectory, state: dict[str, Any], trainer: Trainer, trackers: Sequence[Tracker], extras: Extras
 ) -> list[dict[str, Any]]:
     """Train, write and tell; alone, or as the first of several processes. An empty state starts from nothing."""
     settings = trainer.settings
@@ -97,11 +115,11 @@ def _lead(
     with telling(run.path, trackers) as tell, console.progress("train", steps) as advance:
         tell("train.start", settings.model_dump(mode="json"))
         if history and "heldout_accuracy" not in history[-1]:
-            _conclude(run, trainer, history, check, advance)
+            _conclude(run, trainer, history, extras, advance)
         for epoch in range(len(history), settings.epochs):
             history.append({**trainer.run_epoch(epoch, advance), **(opening if epoch == 0 else {})})
             run.save_state({**trainer.state_dict(), "history": history})
-            _conclude(run, trainer, history, check, advance)
+            _conclude(run, trainer, history, extras, advance)
             tell("train.epoch", history[-1])
         run.finish()
         tell("train.end", history[-1])
@@ -112,7 +130,7 @@ def _conclude(
     run: RunDirectory,
     trainer: Trainer,
     history: list[dict[str, Any]],
-    check: EarlyCheck | None,
+    extras: Extras,
     advance: Callable[..., None],
 ) -> None:
     """Measure the model of the last epoch, whose training is on disk already, and write model and log.
@@ -123,7 +141,11 @@ def _conclude(
     line |= trainer.noisy_accuracy(trainer.trained, line["epoch"]).as_line()
     console.note(_epoch_line(line, settings.epochs))
     _save(run, trainer, history)
-    if check is not None and line["epoch"] + 1 in check.epochs:
+    done, check = line["epoch"] + 1, extras.check
+    if extras.keep_every and done % extras.keep_every == 0:
+        kept = run.path / KEPT_FILE.format(f"{done:03d}")
+        save_model(kept, trainer.info(done), trainer.trained.network.state_dict())
+    if check is not None and done in check.epochs:
         seconds = FRACTION * settings.epochs * line["seconds"]
         line |= check.run(trainer, seconds, lambda text: advance(0, text))
         _save(run, trainer, history)

@@ -46,6 +46,8 @@ class TrainSettings(Settings):
     size: Count | None = None
     seed: Seed = 0
     teacher_sha256: str | None = None
+    init_sha256: str | None = None
+    lr_layers: Annotated[float, Field(ge=0, le=1)] = 1.0
 
     def learning_rate(self, epoch: int, step: int = 0, steps: int = 1) -> float:
         """The learning rate at a step (from 0, of ``steps``) of an epoch (from 0).

@@ -27,12 +27,13 @@ from smoothctl.images.batches import BatchReader, chunks
 from smoothctl.images.datasets import known_shape
 from smoothctl.models.checkpoint import Model, ModelInfo, lineage
 from smoothctl.models.classifier import BaseClassifier, build_classifier, find_architecture
-from smoothctl.models.normalization import of_dataset, read_normalize
+from smoothctl.models.normalization import Constants, of_dataset, read_normalize
 from smoothctl.records.cost import PASSES
 from smoothctl.smoothing.backends import Classifier, make_ready
 from smoothctl.training.batches import Batches, TrainingData, mix
 from smoothctl.training.distributed import Share
 from smoothctl.training.execution import Execution
+from smoothctl.training.initial import set_training, start_from
 from smoothctl.training.noisy_accuracy import NoisyAccuracy
 from smoothctl.training.objective import Objective
 from smoothctl.training.optimizer import Optimization
@@ -60,6 +61,7 @@ class Trainer:
         data: TrainingData,
         execution: Execution,
         teacher: Model | None = None,
+        init: Model | None = None,
     ):
         if len(data.dataset.class_names) < 2:
             raise UsageError(f"dataset {data.dataset.name} has a single class; there is nothing to tell apart")
@@ -75,11 +77,7 @@ class Trainer:
         _seed_torch(settings.seed, 0)
         dataset = data.dataset
         self.shape = known_shape(dataset)
-        self.mean, self.std = (
-            read_normalize(settings.normalize, dataset, self.shape[0])
-            if settings.normalize
-            else of_dataset(dataset, self.shape[0])
-        )
+        self.mean, self.std = self._constants(init)
         self.model: BaseClassifier = build_classifier(
             settings.arch,
             len(dataset.class_names),
@@ -89,9 +87,10 @@ class Trainer:
             self.std,
             initial=True,
         ).to(self.device)
+        self.fresh = start_from(self.model, init, len(dataset.class_names)) if init is not None else []
         if self.device.type == "cuda":
             self.model.to(memory_format=torch.channels_last)
-        self.optimization = Optimization(self.model, settings, self.device)
+        self.optimization = Optimization(self.model, settings, self.device, len(dataset.class_names))
         self.counted = CountedModel(self.model, settings.precision, execution.compile)
         own_method: Method = method.value(method_options(method.value, settings.options))
         self.objective: nn.Module = Objective(self.counted, own_method)
@@ -102,6 +101,20 @@ class Trainer:
         teacher_sigma = None if teacher is None else teacher.info.sigma
         self.batches = Batches(settings, data, self.noise, execution, ask, teacher_sigma)
         self.heldout = BatchReader(data.heldout, self.device, execution.workers, len(data.dataset.class_names))
+
+    def _constants(self, init: Model | None) -> Constants:
+        """Those of the normalization layer: as asked for, of the weights to start from, or the dataset's."""
+        settings, dataset, channels = self.settings, self.data.dataset, self.shape[0]
+        if settings.normalize:
+            return read_normalize(settings.normalize, dataset, channels)
+        if init is not None and len(init.info.mean) == channels:
+            return tuple(init.info.mean), tuple(init.info.std)
+        return of_dataset(dataset, channels)
+
+    def _learn(self) -> None:
+        """Put the model in train mode, and the counts of passes to zero."""
+        set_training(self.model, self.settings.lr_layers == 0, len(self.data.dataset.class_names))
+        self.counted.passes = Passes()
 
     def _ready(self, teacher: Model) -> Classifier:
         """The teacher, frozen and in eval mode, as fast as it can be evaluated."""
@@ -127,8 +140,7 @@ class Trainer:
         """
         settings = self.settings
         _seed_torch(settings.seed, epoch + 1, self.group.rank)
-        self.model.train()
-        self.counted.passes = Passes()
+        self._learn()
         start = time.perf_counter()
         sums: dict[str, Tensor] = {}
         for step, (share, batch) in enumerate(self.batches.of_epoch(epoch)):
@@ -179,9 +191,8 @@ class Trainer:
 
     def estimate(self) -> Estimate:
         """What all epochs may cost, from a few real steps, after which the model is of no use."""
-        self.model.train()
+        self._learn()
         seconds, images = [], 0
-        self.counted.passes = Passes()
         for step, (share, batch) in enumerate(itertools.islice(self.batches.of_epoch(0), ESTIMATION_STEPS)):
             start = time.perf_counter()
             self._step(share, batch, step)

@@ -418,3 +418,72 @@ def test_a_recipe_scaled_to_few_epochs_says_where_the_rate_drops(typed: Typed, w
     done = typed("train --dataset mnist --data m.npz --sigma 0.5 --epochs 15 --dry-run --json")
     assert "the recipe is for 90 epochs; scaled to 15: milestones 5 and 10" in done.err
     assert done.json()["settings"]["milestones"] == [5, 10]
+
+
+def test_training_starts_from_weights_and_keeps_checkpoints(typed: Typed, trained: Path, workplace: Path) -> None:
+    shown = typed(f"train --init {trained} --sigma 0.5 --dry-run")
+    assert shown.code == 0, shown.err
+    assert "become robust by: --method gaussian --recipe finetune" in shown.err
+    line = f"train --init {trained} --recipe finetune --epochs 4 --limit 100 --lr-layers 0.1 --keep-every 2 --out tuned"
+    done = typed(line)
+    assert done.code == 0, done.err
+    assert f"starting from {trained}/model.pt (lenet, trained by gaussian)" in done.err
+    assert "replaced" not in done.err
+    kept = ["model-epoch002.pt", "model-epoch004.pt"]
+    assert sorted(path.name for path in (workplace / "tuned").glob("model-*.pt")) == kept
+    assert load_model(workplace / "tuned" / kept[0]).info.epochs == 2
+    settings = json.loads((workplace / "tuned" / "settings.json").read_text())["settings"]
+    assert (settings["schedule"], settings["lr_layers"]) == ("cosine", 0.1)
+    assert settings["init_sha256"] == load_model(trained).sha256
+    assert settings["data"].startswith("100 images")
+    assert "is finished" in typed(line).err
+    refused = typed(line.replace("--lr-layers 0.1", "--freeze"))
+    assert refused.code == 2
+    assert "lr_layers 0.1 in file, 0" in refused.err
+    assert typed(f"{line} --overwrite --keep-every 3").code == 0
+    assert [path.name for path in (workplace / "tuned").glob("model-*.pt")] == ["model-epoch003.pt"]
+
+
+def test_weights_of_other_code_start_a_network_for_other_classes(typed: Typed, shared: Path, workplace: Path) -> None:
+    images = np.random.default_rng(0).integers(0, 256, (20, 32, 32, 3), dtype=np.uint8)
+    np.savez("c.npz", x_train=images, y_train=np.arange(20) % 3, x_test=images, y_test=np.arange(20) % 3)
+    file = shared / "data" / "checkpoints" / "legacy_r20_sigma0.25.pth.tar"
+    done = typed(f"train --dataset npz --data c.npz --init {file} --recipe finetune --epochs 1 --out run")
+    assert done.code == 0, done.err
+    assert "its head is for 10 classes and was replaced (" in done.err
+    assert load_model("run").info.mean == pytest.approx([0.4914, 0.4822, 0.4465])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ("--init nowhere", "there is no model at nowhere"),
+        ("--init {trained} --arch resnet20", "which cannot start resnet20"),
+        ("--recipe best", "has no such recipe for digits; it has finetune"),
+        ("--lr-layers 2", "--lr-layers"),
+        ("--limit 0", "--limit"),
+    ],
+)
+def test_what_cannot_start_is_one_line(typed: Typed, trained: Path, workplace: Path, wrong: str, message: str) -> None:
+    done = typed(f"train --epochs 1 {wrong.format(trained=trained)} --out run")
+    assert done.code == 2
+    assert message in done.err
+    assert "Traceback" not in done.err
+
+
+def test_the_whole_road_of_imagenet_on_ten_real_images(typed: Typed, shared: Path, workplace: Path) -> None:
+    sample = np.load(shared / "data" / "imagenet_sample_100x224.npz")
+    for image, name in list(zip(sample["images"], sample["filenames"], strict=True))[::10]:
+        for split, side in (("train", 96), ("val", 80)):
+            folder = workplace / "imagenet" / split / str(name).split("_")[0]
+            folder.mkdir(parents=True)
+            Image.fromarray(image).resize((side, side)).save(folder / "a.png")
+    done = typed(
+        "train --dataset imagenet --data imagenet --size 64 --arch resnet18 --epochs 1 --batch-size 5 --lr 0.01 "
+        "--out run"
+    )
+    assert done.code == 0, done.err
+    done = typed("certify run --data imagenet --split val --n0 10 --n 50 --max 2")
+    assert done.code == 0, done.err
+    assert typed(f"predict run {next((workplace / 'imagenet' / 'val').rglob('*.png'))} --n 50").code == 0
+    assert typed("report run").code == 0
