@@ -3,6 +3,7 @@
 from .base.draws import Draws as Draws
 from .base.errors import SmoothctlError as SmoothctlError
 from .base.errors import UsageError as UsageError
+from .base.names import did_you_mean as did_you_mean
 from .hooks.datasets import ArrayImages as ArrayImages
 from .hooks.datasets import Dataset as Dataset
 from .hooks.datasets import LabelledImages as LabelledImages
@@ -18,10 +19,16 @@ from .hooks.recipes import Recipe as Recipe
 from .hooks.specs import hookimpl as hookimpl
 from .hooks.trackers import Event as Event
 from .hooks.trackers import Tracker as Tracker
-from .images.datasets import DatasetMissing as DatasetMissing
-from .images.datasets import read_npz as read_npz
+from .images.arrays import read_npz as read_npz
 from .images.files import ImageFiles as ImageFiles
 from .images.files import class_folders as class_folders
+from .images.files import find_classes as find_classes
+from .images.files import image_endings as image_endings
+from .images.files import plain_image as plain_image
+from .images.files import say_once as say_once
+from .images.published import DatasetMissing as DatasetMissing
+from .images.published import fetching as fetching
+from .images.published import require_files as require_files
 from .models.checkpoint import load_model as load_model
 from .models.classifier import build_classifier as build_classifier
 from .models.import_checkpoint import Assumptions as Assumptions

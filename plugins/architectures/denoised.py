@@ -76,9 +76,7 @@ def build(spec: ModelSpec) -> nn.Module:
         raise UsageError("denoised/ takes a depth of at least 2 and a width of at least 1")
     network = Denoised(
         DnCnn(spec.input_shape[0], depth, width),
-        build_classifier(
-            spec.name, spec.num_classes, spec.input_shape, options, spec.mean, spec.std, initial=True, persistent=True
-        ),
+        build_classifier(spec.name, spec.num_classes, spec.input_shape, options, spec.mean, spec.std, persistent=True),
     )
     if file := spec.options.get("denoiser"):
         _take(network.denoiser, dict(read_weights(Path(file)).state), file)
@@ -125,6 +123,7 @@ def register_architectures() -> list[Architecture]:
             build,
             summary="a DnCNN denoiser in front of a network, such as denoised/resnet20",
             options=None,
+            file_options=None,
             initial_options=("denoiser", "classifier", "pretrained"),
             normalizes=True,
             example="lenet",

@@ -216,6 +216,7 @@ def register_architectures() -> list[Architecture]:
             build,
             summary="a diffusion model in front of a network; made by --denoiser FOLDER",
             options=None,
+            file_options=None,
             initial_options=("pretrained",),
             normalizes=True,
             denoise=denoise,

@@ -44,7 +44,7 @@ def build(spec: ModelSpec) -> nn.Module:
     members = [
         build_classifier(
             name, spec.num_classes, spec.input_shape, {**options, **chosen}, spec.mean, spec.std,
-            initial=True, persistent=True,
+            persistent=True,
         )
         for name, chosen in zip(names, own, strict=True)
     ]  # fmt: skip
@@ -74,6 +74,7 @@ def register_architectures() -> list[Architecture]:
             build,
             summary="networks averaged as one, such as ensemble/resnet20+resnet20",
             options=None,
+            file_options=None,
             initial_options=("pretrained",),
             normalizes=True,
             example="lenet+lenet",

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import socket
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from torch import nn
 
 from smoothctl import Architecture, ModelSpec, SmoothctlError, UsageError, hookimpl
 
+# Plain settings that a model file may hold.
+PLAIN = (
+    *("dropout", "attention_dropout", "stochastic_depth_prob", "drop_rate", "growth_rate", "bn_size", "alpha"),
+    *("width_mult", "width_per_group", "groups", "zero_init_residual", "replace_stride_with_dilation"),
+    *("image_size", "aux_logits", "transform_input", "init_weights", "layer_scale"),
+)
 PRETRAINED = "true: start from torchvision's pretrained weights, fetched if they are not in its cache"
+WEIGHTS = "which of them, such as IMAGENET1K_V2"
+SECONDS_TO_ANSWER = 10
 
 
 def build(spec: ModelSpec) -> nn.Module:
@@ -25,18 +37,43 @@ def build(spec: ModelSpec) -> nn.Module:
         hint = f"; torchvision has {', '.join(close)}" if close else ""
         raise UsageError(f"torchvision has no classifier {spec.name!r}{hint}")
     options = dict(spec.options)
-    pretrained = options.pop("pretrained", False)
+    chosen = _choose_weights(models, spec.name, options.pop("pretrained", False), options.pop("weights", None))
     options |= _fixed(models.get_model_builder(spec.name), spec, options)
-    if not pretrained:
+    if chosen is None:
         return _for_channels(models.get_model(spec.name, weights=None, num_classes=spec.num_classes, **options), spec)
-    try:
-        network = models.get_model(spec.name, weights="DEFAULT", **options)
-    except OSError as error:
-        raise SmoothctlError(
-            f"pretrained weights of torchvision/{spec.name} cannot be fetched ({error}); without a network, put them "
-            "into torch's cache (TORCH_HOME), or leave pretrained out"
-        ) from None
+    with _fetching(spec.name, chosen.url):
+        network = models.get_model(spec.name, weights=chosen, **options)
     return _for_channels(_for_classes(network, spec.num_classes), spec)
+
+
+def _choose_weights(models: Any, name: str, pretrained: Any, weights: Any) -> Any:
+    """The member of torchvision's enumeration that ``weights=NAME`` names, or the default of ``pretrained=true``."""
+    if weights in (None, False) and not pretrained:
+        return None
+    known = models.get_model_weights(name).__members__
+    wanted = "DEFAULT" if weights in (None, False, True) else str(weights).rpartition(".")[2]
+    if wanted not in known:
+        raise UsageError(f"torchvision has no weights {weights!r} of {name}; it has {', '.join(known) or 'none'}")
+    return known[wanted]
+
+
+@contextlib.contextmanager
+def _fetching(name: str, url: str) -> Iterator[None]:
+    """Bound the wait for an answer; raise SmoothctlError, with what to put where, if the weights cannot be had."""
+    from torch import hub
+
+    before = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(SECONDS_TO_ANSWER)
+    try:
+        yield
+    except OSError as error:
+        file = Path(hub.get_dir()) / "checkpoints" / url.rpartition("/")[2]
+        raise SmoothctlError(
+            f"pretrained weights of torchvision/{name} cannot be fetched ({error}); without a network, put {url} there "
+            f"as {file}, or leave pretrained out"
+        ) from None
+    finally:
+        socket.setdefaulttimeout(before)
 
 
 def _fixed(builder: Any, spec: ModelSpec, options: dict[str, Any]) -> dict[str, Any]:
@@ -64,10 +101,12 @@ def _for_channels(network: nn.Module, spec: ModelSpec) -> nn.Module:
 
 
 def _for_classes(network: nn.Module, num_classes: int) -> nn.Module:
-    """Give a pretrained network a fresh last layer for another number of classes."""
-    name, last = [pair for pair in network.named_modules() if isinstance(pair[1], nn.Linear)][-1]
-    if last.out_features != num_classes:  # type: ignore[attr-defined]
-        _replace(network, name, nn.Linear(last.in_features, num_classes))  # type: ignore[attr-defined]
+    """Give a pretrained network a fresh last layer, linear or a convolution, for another number of classes."""
+    name, last = [pair for pair in network.named_modules() if isinstance(pair[1], nn.Linear | nn.Conv2d)][-1]
+    if isinstance(last, nn.Linear) and last.out_features != num_classes:
+        _replace(network, name, nn.Linear(last.in_features, num_classes))
+    elif isinstance(last, nn.Conv2d) and last.out_channels != num_classes:
+        _replace(network, name, nn.Conv2d(last.in_channels, num_classes, last.kernel_size))  # type: ignore[arg-type]
     return network
 
 
@@ -92,8 +131,8 @@ def register_architectures() -> list[Architecture]:
             name,
             build,
             summary=f"{name.replace('resnet', 'ResNet-')} for ImageNet, torchvision's",
-            options={"pretrained": PRETRAINED},
-            initial_options=("pretrained",),
+            options={"pretrained": PRETRAINED, "weights": WEIGHTS},
+            initial_options=("pretrained", "weights"),
             dataset="imagenet",
         )
         for name in ("resnet18", "resnet50")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from smoothctl import Dataset, DatasetMissing, UsageError, hookimpl
+from smoothctl import Dataset, DatasetMissing, UsageError, hookimpl, plain_image
 
 STAND_INS = {"test": ("validation", "valid", "val")}
 
@@ -30,11 +30,8 @@ class TableImages:
         return len(self.labels)
 
     def __getitem__(self, index: int, /) -> tuple[Image.Image, int]:
-        """The image in grey or RGB, which is turned upright where it is decoded. Raises OSError for other pixels."""
-        image = self.table[index][self.image]
-        if image.mode.startswith(("I", "F")):
-            raise OSError(f"{image.mode} pixels of more than 8 bits have no fixed scale; save it in 8 bits")
-        return (image if image.mode == "L" else image.convert("RGB")), self.labels[index]
+        """The image, which is turned upright where it is decoded. Raises OSError for pixels of more than 8 bits."""
+        return plain_image(self.table[index][self.image]), self.labels[index]
 
 
 def load(split: str, data: Path | None, download: bool) -> TableImages:

@@ -16,13 +16,15 @@ from smoothctl import (
     UsageError,
     class_folders,
     hookimpl,
+    image_endings,
     random_flip,
     random_resized_crop,
 )
 
 GROUND_TRUTH = "ILSVRC2012_validation_ground_truth.txt"
 DEVKIT = "ILSVRC2012_devkit_t12/data"
-MAPPINGS = ("val.txt", "LOC_val_solution.csv", "val_labels.json", "val_map.txt", "val_list.txt", GROUND_TRUTH)
+KAGGLE = "LOC_val_solution.csv"
+MAPPINGS = ("val.txt", KAGGLE, "val_labels.json", "val_map.txt", "val_list.txt", GROUND_TRUTH)
 
 
 def find_class_names() -> tuple[str, ...]:
@@ -57,7 +59,7 @@ def _in_known_order(images: ImageFiles, names: tuple[str, ...], place: Path) -> 
 
 def _flat(folder: Path, places: list[Path], names: tuple[str, ...]) -> ImageFiles:
     """A folder of images with their labels in a mapping file in one of the places."""
-    files = sorted(entry.name for entry in folder.iterdir() if entry.suffix.lower() in (".jpeg", ".jpg", ".png"))
+    files = sorted(entry.name for entry in folder.iterdir() if entry.suffix.lower() in image_endings())
     mapping = next((place / name for place in places for name in MAPPINGS if (place / name).is_file()), None)
     if mapping is None:
         raise UsageError(
@@ -65,25 +67,61 @@ def _flat(folder: Path, places: list[Path], names: tuple[str, ...]) -> ImageFile
             f"sort them into class folders, or put a mapping of file names to WordNet ids or numbers beside them: "
             f"{' or '.join(MAPPINGS[:3])}, or the folder of the devkit: {DEVKIT}"
         )
-    labels = {Path(name).stem: label for name, label in _read_mapping(mapping).items()}
+    labels = _read_mapping(mapping, {Path(file).stem for file in files})
     known = {name: label for label, name in enumerate(names)}
     if missing := [file for file in files if Path(file).stem not in labels]:
         raise UsageError(f"{mapping} has no label for {len(missing)} of {len(files)} images, such as {missing[0]}")
     chosen = [labels[Path(file).stem] for file in files]
-    numbers = [known[label] if label in known else int(label) if label.isdigit() else -1 for label in chosen]
+    numbers = [known[label] if label in known else int(label) if label.isdecimal() else -1 for label in chosen]
     if wrong := [label for label, number in zip(chosen, numbers, strict=True) if not 0 <= number < len(names)]:
         raise UsageError(f"{mapping}: {wrong[0]!r} is neither a WordNet id of ImageNet nor a number below {len(names)}")
     return ImageFiles(folder, tuple(files), tuple(numbers), names)
 
 
-def _read_mapping(path: Path) -> dict[str, str]:
-    """File names to labels: JSON, or a line for each file with its label after a blank or a comma, or the devkit's."""
+def _read_mapping(path: Path, images: set[str]) -> dict[str, str]:
+    """Labels by file names without endings: JSON, or a line for each file with its label after a blank or a comma, or
+    the devkit's.
+
+    Raises UsageError, with the lines, for a file that is named twice or, unless it is ImageNet's own table of all
+    images, is not among ``images``.
+    """
     if path.name == GROUND_TRUTH:
         return _read_devkit(path)
-    if path.suffix == ".json":
-        return {str(name): str(label) for name, label in json.loads(path.read_text()).items()}
-    pairs = [line.replace(",", " ").split()[:2] for line in path.read_text().splitlines()]
-    return {pair[0]: pair[1] for pair in pairs if len(pair) == 2 and pair[0] != "ImageId"}
+    try:
+        entries = _read_json(path) if path.suffix == ".json" else _read_lines(path)
+    except ValueError as error:
+        raise UsageError(f"{path} cannot be read ({error})") from None
+    first: dict[str, str] = {}
+    labels: dict[str, str] = {}
+    for where, name, label in entries:
+        stem = Path(name).stem
+        if stem in labels:
+            raise UsageError(f"{path} names {name} twice, {first[stem]} and {where}; leave one of them out")
+        if stem not in images and path.name != KAGGLE:
+            raise UsageError(f"{path} names {name} ({where}), which is not among the images; leave that out")
+        first[stem], labels[stem] = where, label
+    return labels
+
+
+def _read_lines(path: Path) -> list[tuple[str, str, str]]:
+    """Where, name and label of each line; raises ValueError for a line that is none."""
+    read = []
+    for number, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), start=1):
+        parts = line.replace(",", " ").split()
+        if not parts or parts[0] == "ImageId":
+            continue
+        if len(parts) < 2:
+            raise ValueError(f"line {number} has no label: {line[:60]!r}")
+        read.append((f"line {number}", parts[0], parts[1]))
+    return read
+
+
+def _read_json(path: Path) -> list[tuple[str, str, str]]:
+    """Where, name and label of each entry of a table, in its order, names that come twice included."""
+    pairs = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=list)
+    if not isinstance(pairs, list) or not all(isinstance(pair, tuple) for pair in pairs):
+        raise ValueError("it is no table of file names and labels")
+    return [(f"entry {number}", str(name), str(label)) for number, (name, label) in enumerate(pairs, start=1)]
 
 
 def _read_devkit(path: Path) -> dict[str, str]:

@@ -1,22 +1,37 @@
-"""MNIST: 28x28 grey digits, 60,000 to train and 10,000 to test (LeCun et al. 1998)."""
+"""MNIST and Fashion-MNIST: 28x28 grey images, 60,000 to train and 10,000 to test.
+
+LeCun et al. 1998; Xiao et al. 2017.
+"""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
-from smoothctl import ArrayImages, Dataset, DatasetMissing, Recipe, hookimpl
+from smoothctl import ArrayImages, Dataset, DatasetMissing, Recipe, fetching, hookimpl, require_files
+
+FASHION_CLASSES = (
+    "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
+)  # fmt: skip
+FILES = tuple(f"{part}-{kind}-ubyte" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1"))
 
 
-def load(split: str, data: Path | None, download: bool) -> ArrayImages:
-    """Read torchvision's files below ``data`` (``MNIST/raw``)."""
-    from torchvision.datasets import MNIST
+def load(name: str, kind: str, split: str, data: Path | None, download: bool) -> ArrayImages:
+    """Read torchvision's files below ``data`` (``MNIST/raw``, ``FashionMNIST/raw``)."""
+    from torchvision import datasets
 
-    place = data or Path("data")
+    source, place = getattr(datasets, kind), data or Path("data")
+    if download:
+        with fetching(name, source.mirrors[0], place):
+            source(str(place), download=True)
+    files = {f"{kind}/raw/{file}": None for file in FILES}
+    require_files(name, place, files)
     try:
-        source = MNIST(str(place), train=split == "train", download=download)
-    except (RuntimeError, OSError, ValueError):
-        raise DatasetMissing("mnist", place, "MNIST/raw/train-images-idx3-ubyte and its companions") from None
-    return ArrayImages(source.data.numpy(), source.targets.numpy())
+        opened = source(str(place), train=split == "train")
+    except Exception as error:  # damaged files raise what their bytes lead to
+        reason = f"its files are damaged ({type(error).__name__}: {' '.join(str(error).split())[:100]})"
+        raise DatasetMissing(name, place, f"{next(iter(files))} and its companions", wrong=reason) from None
+    return ArrayImages(opened.data.numpy(), opened.targets.numpy())
 
 
 @hookimpl
@@ -24,7 +39,7 @@ def register_datasets() -> list[Dataset]:
     return [
         Dataset(
             "mnist",
-            load,
+            partial(load, "mnist", "MNIST"),
             shape=(1, 28, 28),
             class_names=tuple("0123456789"),
             mean=(0.0,),
@@ -34,5 +49,20 @@ def register_datasets() -> list[Dataset]:
                 arch="lenet", sigma=0.5, epochs=90, batch_size=256, lr=0.01, milestones=(30, 60),
                 source="Jeong and Shin 2020, MNIST setting",
             ),
-        )
+        ),
+        Dataset(
+            "fashion-mnist",
+            partial(load, "fashion-mnist", "FashionMNIST"),
+            shape=(1, 28, 28),
+            class_names=FASHION_CLASSES,
+            mean=(0.286,),
+            std=(0.353,),
+            summary="Fashion-MNIST, 28x28 grey images of ten kinds of clothes",
+            aliases=("fashion_mnist",),
+            like="mnist",
+            recipe=Recipe(
+                arch="lenet", sigma=0.25, epochs=90, batch_size=256, lr=0.01, milestones=(30, 60),
+                source="smoothctl's default, after the field's MNIST setting",
+            ),
+        ),
     ]  # fmt: skip

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from torch import Tensor
 
-from smoothctl import ArrayImages, Dataset, DatasetMissing, Draws, Recipe, hookimpl, random_crop
+from smoothctl import ArrayImages, Dataset, Draws, Recipe, fetching, hookimpl, random_crop, require_files
 
 
 def load(split: str, data: Path | None, download: bool) -> ArrayImages:
@@ -15,10 +15,12 @@ def load(split: str, data: Path | None, download: bool) -> ArrayImages:
     from torchvision.datasets import SVHN
 
     place = data or Path("data")
-    try:
-        source = SVHN(str(place), split=split, download=download)
-    except RuntimeError:
-        raise DatasetMissing("svhn", place, f"{split}_32x32.mat") from None
+    url, file, checksum = SVHN.split_list[split]
+    if download:
+        with fetching("svhn", url, place):
+            SVHN(str(place), split=split, download=True)
+    require_files("svhn", place, {file: checksum})
+    source = SVHN(str(place), split=split)
     return ArrayImages(np.ascontiguousarray(source.data.transpose(0, 2, 3, 1)), source.labels.astype(np.int64))
 
 

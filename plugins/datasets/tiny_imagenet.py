@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 import zipfile
-from http.client import HTTPException
 from pathlib import Path
 
 from torch import Tensor
@@ -17,6 +16,8 @@ from smoothctl import (
     Recipe,
     SmoothctlError,
     class_folders,
+    fetching,
+    find_classes,
     hookimpl,
     random_crop,
     random_flip,
@@ -37,9 +38,11 @@ def load(split: str, data: Path | None, download: bool) -> ImageFiles:
         root = _find(place)
     if root is None:
         raise DatasetMissing("tiny-imagenet", place, f"{FOLDER}/train and val")
-    if split == "train" or not (root / "val" / ANNOTATIONS).is_file():
+    if split == "train":
         return class_folders(root / split)
-    names = tuple(sorted(folder.name for folder in (root / "train").iterdir() if folder.is_dir()))
+    names = find_classes(root / "train")
+    if not (root / "val" / ANNOTATIONS).is_file():
+        return class_folders(root / split, names)
     place_of = {name: place for place, name in enumerate(names)}
     lines = [line.split("\t")[:2] for line in (root / "val" / ANNOTATIONS).read_text().splitlines() if line]
     paths = tuple(f"images/{file}" for file, _ in lines)
@@ -60,14 +63,14 @@ def fetch(place: Path) -> None:
     place.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=place, prefix=".tiny-imagenet-") as scratch:
         archive = Path(scratch) / f"{FOLDER}.zip"
-        try:
+        with fetching("tiny-imagenet", URL, place):
             download_url(URL, scratch, archive.name, MD5)
+        try:
             with zipfile.ZipFile(archive) as content:
                 content.extractall(scratch)
             (Path(scratch) / FOLDER).rename(place / FOLDER)
-        except (OSError, HTTPException, RuntimeError, ValueError, zipfile.BadZipFile) as error:
-            reason = " ".join(str(error).split())[:160]
-            raise SmoothctlError(f"{URL} cannot be fetched into {place} ({reason}); try again later") from None
+        except (OSError, RuntimeError, zipfile.BadZipFile) as error:
+            raise SmoothctlError(f"{URL} cannot be unpacked into {place} ({' '.join(str(error).split())})") from None
 
 
 def augment(x: Tensor, draws: Draws) -> Tensor:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from PIL import Image, ImageOps
 from torch import Tensor
 
 from smoothctl.base import console
@@ -18,6 +17,7 @@ from smoothctl.base.errors import UsageError
 from smoothctl.evaluation.plan import warn_mismatch, warn_other_function
 from smoothctl.hooks.registry import registry
 from smoothctl.images.datasets import EIGHT_BIT, to_pixels
+from smoothctl.images.files import open_image
 from smoothctl.images.resizing import Fit
 from smoothctl.models.checkpoint import load_model, require_sigma
 from smoothctl.models.composition import denoised
@@ -105,17 +105,14 @@ def read_image(path: Path, shape: tuple[int, int, int]) -> Tensor:
     It is turned upright, brought to grey (1 channel) or RGB (3), resized (bilinear) so that it
     just covers the model's height and width, and cropped in the centre.
     """
-    channels, height, width = shape
+    _, height, width = shape
     try:
-        with Image.open(path) as opened:
-            upright = ImageOps.exif_transpose(opened)
-            image = upright.convert("L" if channels == 1 else "RGB")
-    except (OSError, SyntaxError, ValueError) as error:
-        raise UsageError(f"{path} cannot be read as an image ({' '.join(str(error).split())})") from None
+        image = open_image(path)
+    except OSError as error:
+        raise UsageError(str(error)) from None
     if image.size != (width, height):
         console.note(f"{path}: {image.width}x{image.height} resized and centre-cropped to {width}x{height}")
-        image = Fit(shape)(image)
-    return to_pixels(image, str(path))
+    return to_pixels(Fit(shape)(image), str(path))
 
 
 def pixel_key(x: Tensor) -> int:

@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from smoothctl.base import console
 from smoothctl.base.devices import versions
 from smoothctl.base.errors import UsageError
+from smoothctl.evaluation.classes import match_classes
 from smoothctl.hooks.datasets import Dataset, LabelledImages
 from smoothctl.hooks.noises import Noise
 from smoothctl.hooks.registry import Registered, provenance, registry
-from smoothctl.images.datasets import READ_ERRORS, default_split, fingerprint, levels_of, open_dataset, to_pixels
+from smoothctl.images.datasets import (
+    READ_ERRORS,
+    Reading,
+    default_split,
+    fingerprint,
+    levels_of,
+    open_dataset,
+    read,
+)
 from smoothctl.images.resizing import transform_of
-from smoothctl.models.checkpoint import Model, check_classes, load_model, require_sigma
+from smoothctl.models.checkpoint import Model, load_model, require_sigma
 from smoothctl.models.classifier import find_architecture
 from smoothctl.models.composition import denoised
 from smoothctl.models.import_checkpoint import Assumptions
@@ -38,7 +46,8 @@ WORTH_EXPORTING = 100_000
 
 @dataclass(frozen=True)
 class Job:
-    """A model, the images that it is to decide, and the settings that decide them."""
+    """A model, the images that it is to decide, and the settings that decide them; ``rule`` makes the rule of an
+    image with a label."""
 
     model: Model
     dataset: Dataset
@@ -87,6 +96,7 @@ class Job:
             "model": {"path": str(self.model.path), **info.model_dump(mode="json", exclude={"versions", "plugins"})},
             "class_names": list(self.dataset.class_names),
             "distance": self.arithmetic.distance(math.prod(info.input_shape)),
+            "subset": getattr(self.images, "subset", ""),
             "plugins": provenance(self.sources),
             "versions": versions(),
         }
@@ -108,7 +118,7 @@ class Job:
     def estimate(self) -> float:
         """Seconds that the whole job may take, from a few real batches."""
         sampler: Sampler[Any] = self.sampler()
-        x = next(image for _, image in self.readable(self.indices, lambda *_: None))
+        x = next(iter(self.readable(self.indices, lambda *_: None))).x
         trial = max(self.batch_size, 100)
         seconds = math.inf
         for _ in range(2):
@@ -124,20 +134,19 @@ class Job:
             self.levels, self.model.classifier,
         )  # fmt: skip
 
-    def readable(self, indices: Any, on_failure: Any) -> Iterator[tuple[int, Tensor]]:
-        """The images that can be read; ``on_failure(index, reason)`` is told of the others."""
+    def readable(self, indices: Iterable[int], on_failure: Callable[[int, str], None]) -> Iterator[Reading]:
+        """The images that can be read, each once; ``on_failure(index, reason)`` is told of the others."""
         for index in indices:
             try:
-                image, _ = self.images[index]
+                reading = read(self.images, index)
             except READ_ERRORS as error:
                 on_failure(index, f"failed: {type(error).__name__}: {' '.join(str(error).split())}")
                 continue
-            x = to_pixels(image, f"image {index}")
-            if tuple(x.shape) != self.model.info.input_shape:
+            if tuple(reading.x.shape) != self.model.info.input_shape:
                 raise UsageError(
-                    f"image {index} has shape {tuple(x.shape)}, the model takes {self.model.info.input_shape}"
+                    f"image {index} has shape {tuple(reading.x.shape)}, the model takes {self.model.info.input_shape}"
                 )
-            yield index, x
+            yield reading
 
 
 def prepare(
@@ -163,12 +172,12 @@ def prepare(
     if asked is not None:
         known = asked.value if asked.value.shape and asked.value.class_names else None
         split = settings.split or default_split(asked.value)
-        given = replace(given, dataset=known or open_dataset(asked.value, split, data, download)[0])
+        given = replace(given, dataset=known or open_dataset(asked.value, split, data, download, size=given.size)[0])
     model = denoised(load_model(model_path, device, given), denoiser, settings.sigma)
     entry = asked or plugins.find("dataset", model.info.dataset)
     split = settings.split or default_split(entry.value)
     dataset, images = open_dataset(entry.value, split, data, download, model.info.input_shape)
-    check_classes(model, dataset.class_names, dataset.name)
+    dataset, images = match_classes(model, dataset, images)
     noise = plugins.find("noise", settings.noise or model.info.noise)
     sigma = require_sigma(settings.sigma, model)
     warn_mismatch(model, sigma, noise.name)
@@ -181,22 +190,19 @@ def prepare(
     classifier = make_ready(model.classifier, shape, device, size, settings.precision, backend)
     sources = (entry, noise, find_architecture(model.info.arch))
     levels = levels_of(images)
-    arithmetic = arithmetic_for(noise.value, sigma, levels)
-    rule = _rule_by_index(settings, arithmetic, images, math.prod(shape))
+    rule = _rule_by_label(settings, arithmetic_for(noise.value, sigma, levels), math.prod(shape))
     return Job(
         model, dataset, images, indices, noise.value, sigma, settings, device, sources, classifier, size, levels, rule
     )
 
 
-def _rule_by_index(
-    settings: CertifySettings | PredictSettings, arithmetic: Arithmetic, images: LabelledImages, dimension: int
+def _rule_by_label(
+    settings: CertifySettings | PredictSettings, arithmetic: Arithmetic, dimension: int
 ) -> Callable[[int], Rule[Any]]:
     if not isinstance(settings, CertifySettings):
-        return lambda index: majority_in(arithmetic, settings.n, settings.alpha, dimension)
+        return lambda label: majority_in(arithmetic, settings.n, settings.alpha, dimension)
     make = rules_in(arithmetic, settings, dimension)
-    if settings.skip_misclassified:
-        return lambda index: make(int(images[index][1]))
-    return lambda index: make(NO_LABEL)
+    return make if settings.skip_misclassified else lambda label: make(NO_LABEL)
 
 
 def warn_other_function(classifier: Classifier, certified: Path) -> None:

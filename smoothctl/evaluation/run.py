@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from torch import Tensor
 
 from smoothctl.base import console, files
 from smoothctl.evaluation.plan import Job
@@ -12,7 +14,7 @@ from smoothctl.evaluation.workers import Workers, join_workers
 from smoothctl.hooks.noises import ABSTAIN
 from smoothctl.hooks.registry import registry
 from smoothctl.hooks.trackers import Event
-from smoothctl.images.datasets import image_id
+from smoothctl.images.datasets import Reading
 from smoothctl.records.log import CERTIFY_COLUMNS, PREDICT_COLUMNS, Log, format_votes, read_log
 from smoothctl.records.shards import Shard
 from smoothctl.records.writer import Writer, open_log, part_path
@@ -90,6 +92,7 @@ def _fill(job: Job, log: Writer, indices: Iterable[int], todo: Sequence[int], qu
     plugins = registry()
     plugins.notify(Event(f"{what}.start", log.path, job.identity()))
     failures: list[int] = []
+    under_way: dict[int, Reading] = {}
     done = 0
 
     def failed(index: int, reason: str) -> None:
@@ -97,19 +100,24 @@ def _fill(job: Job, log: Writer, indices: Iterable[int], todo: Sequence[int], qu
         console.warn(f"image {index}: {reason}")
         log.append(**_failed_cells(index, reason))
 
+    def images() -> Iterator[tuple[int, Tensor]]:
+        for reading in job.readable(indices, failed):
+            under_way[reading.index] = reading
+            yield reading.index, reading.x
+
     with console.progress(what, len(todo) * job.settings.most_copies, quiet) as advance:
         sampler = job.sampler(lambda copies: advance(copies, f"{done}/{len(todo)} images"))
-        for decided in sampler.run(job.readable(indices, failed), job.rule):
-            cells = _cells(job, decided)
+        for decided in sampler.run(images(), lambda index: job.rule(under_way[index].label)):
+            cells = _cells(under_way.pop(decided.index), decided)
             log.append(**cells)
             done += 1
             plugins.notify(Event(f"{what}.image", log.path, cells))
     plugins.notify(Event(f"{what}.end", log.path, {"decided": done, "failed": len(failures)}))
 
 
-def _cells(job: Job, decided: Decided[Any]) -> Mapping[str, Any]:
+def _cells(reading: Reading, decided: Decided[Any]) -> Mapping[str, Any]:
     outcome: Certificate | Prediction = decided.outcome
-    label = int(job.images[decided.index][1])
+    label = reading.label
     cells = {
         "idx": decided.index,
         "label": label,
@@ -119,7 +127,7 @@ def _cells(job: Job, decided: Decided[Any]) -> Mapping[str, Any]:
         "top": outcome.top,
         "n": outcome.n,
         "votes": format_votes(outcome.votes),
-        "image": image_id(job.images, decided.index),
+        "image": reading.name,
         "status": "ok",
     }
     if isinstance(outcome, Certificate):

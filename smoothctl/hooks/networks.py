@@ -52,8 +52,9 @@ class Architecture:
 
     ``options`` says what ``--arch-option`` takes (None: whatever the family takes); those in
     ``initial_options`` only choose the first weights and are left out when weights come from a
-    file. ``dataset`` is what the published files of this name were trained on. An architecture
-    that ``normalizes`` is given pixels. ``example`` is a small member of a family; one without can
+    file. Where ``options`` is None, ``file_options`` are those that a model file may set (None: any, as what the
+    family passes on is checked there). ``dataset`` is what the published files of this name were trained on. An
+    architecture that ``normalizes`` is given pixels. ``example`` is a small member of a family; one without can
     only be made from files.
 
     A family may make models of models: ``average(members)`` of several, ``denoise(classifier, path,
@@ -68,6 +69,7 @@ class Architecture:
     aliases: tuple[str, ...] = ()
     options: Mapping[str, str] | None = field(default_factory=dict)
     initial_options: tuple[str, ...] = ()
+    file_options: tuple[str, ...] | None = ()
     dataset: str | None = None
     normalizes: bool = False
     example: str = ""

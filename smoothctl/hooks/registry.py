@@ -6,7 +6,6 @@ set aside with a warning; everything that does not need it goes on.
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -21,6 +20,7 @@ from packaging.requirements import Requirement
 from smoothctl.base import console
 from smoothctl.base.about import __version__
 from smoothctl.base.errors import SmoothctlError, UsageError
+from smoothctl.base.names import did_you_mean
 from smoothctl.hooks import specs
 from smoothctl.hooks.datasets import Dataset
 from smoothctl.hooks.methods import Method
@@ -116,13 +116,20 @@ class Registry:
             return next(iter(alike.values()))
         raise UsageError(self._unknown(kind, name))
 
+    def usual(self, kind: str) -> Registered:
+        """What is meant where none is named: what says so of itself, or the only one; else raises UsageError."""
+        entries = self.all(kind)
+        chosen = [entry for entry in entries if getattr(entry.value, "usual", False)] or entries
+        if len(chosen) != 1:
+            raise UsageError(f"no {kind} is the usual one; name one of {', '.join(entry.name for entry in entries)}")
+        return chosen[0]
+
     def _unknown(self, kind: str, name: str) -> str:
-        close = difflib.get_close_matches(name, self.by_name[kind], n=3, cutoff=0.5)
         parts = [f"unknown {kind} {name!r}."]
         if name in self.by_name[kind]:
             parts.append(f"It is a family: write {name}NAME.")
-        elif close:
-            parts.append(f"Did you mean {' or '.join(close)}?")
+        elif question := did_you_mean(name, self.by_name[kind]):
+            parts.append(question)
         parts.append(f"Available: {', '.join(entry.name for entry in self.all(kind))}.")
         parts += [f"({failure})" for failure in self.failures]
         return " ".join(parts)

@@ -109,7 +109,8 @@ class _Items(torch.utils.data.Dataset):  # type: ignore[type-arg]
         try:
             image, label = self._read(index)
         except READ_ERRORS as error:
-            raise SmoothctlError(f"image {index} cannot be read ({error}); mend it or take it away") from None
+            where = f" of the {split} split" if (split := getattr(self.images, "split", "")) else ""
+            raise SmoothctlError(f"image {index}{where} cannot be read ({error}); mend it or take it away") from None
         if self.classes is not None and not 0 <= int(label) < self.classes:
             raise SmoothctlError(_wrong_label(index, int(label), self.classes))
         x = to_pixels(image, f"image {index}")

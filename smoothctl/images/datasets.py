@@ -1,10 +1,10 @@
-"""Images as pixels in [0,1]: opening splits, checking values and shapes, making batches."""
+"""Images as pixels in [0,1]: opening splits, checking values and shapes, reading each image once."""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
-import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +15,15 @@ from torch import Tensor
 
 from smoothctl.base.errors import SmoothctlError, UsageError
 from smoothctl.hooks.datasets import ArrayImages, Dataset, LabelledImages
+from smoothctl.images.arrays import read_npz
 from smoothctl.images.resizing import Fit, FittedImages
 
 EIGHT_BIT = 255
 READ_ERRORS = (OSError, SyntaxError, ValueError, EOFError)
 
 
-class DatasetMissing(UsageError):
-    """The files of a dataset are not where they were looked for; ``fetchable``: --download can get them."""
-
-    def __init__(self, dataset: str, place: Path, expected: str, fetchable: bool = True):
-        fetch = ", or fetch it with --download" if fetchable else " (it cannot be fetched from here)"
-        super().__init__(
-            f"{dataset} is not in {place} (expected {expected}); say where it is with --data{fetch}; "
-            "nothing is downloaded unasked"
-        )
+# So many images, spread over all, are looked at for the size of their kind.
+SAMPLED = 64
 
 
 def open_dataset(
@@ -38,22 +32,24 @@ def open_dataset(
     data: Path | None = None,
     download: bool = False,
     shape: tuple[int, int, int] | None = None,
+    size: int | None = None,
 ) -> tuple[Dataset, LabelledImages]:
     """Open one split; also the dataset with all that is known once it is open.
 
-    ``shape`` (the model's, or ``--size``) is what PIL images are brought to. Raises UsageError for
-    an unknown split, missing files, or images that do not fit the dataset.
+    ``shape`` (the model's), or else ``size`` (its sides), is what PIL images are brought to. Raises UsageError for
+    an unknown split, missing files, images that do not fit the dataset, or such of several sizes where nobody says
+    which.
     """
     images = open_split(dataset, split, data, download)
     known = describe_dataset(dataset, images)
-    wanted = shape or known.shape or _first_shape(images)
+    wanted = shape or _sided(known.shape, size) or _common_shape(known, images, size)
     known = dataclasses.replace(known, shape=wanted)
     if isinstance(images, ArrayImages):
         if images.images.ndim > 2 and (own := tuple(pixels(images, 0).shape)) != wanted:
             raise UsageError(f"{dataset.name} has arrays of shape {own}, which are not resized to {wanted}")
         return known, images
     resize = None if dataset.resize is None else round(dataset.resize * min(wanted[1:]) / min(dataset.shape[1:]))
-    return known, FittedImages(images, Fit(wanted, resize))
+    return known, FittedImages(images, Fit(wanted, resize), split)
 
 
 def describe_dataset(dataset: Dataset, images: LabelledImages | None = None) -> Dataset:
@@ -77,15 +73,40 @@ def known_shape(dataset: Dataset) -> tuple[int, int, int]:
     return dataset.shape
 
 
-def _first_shape(images: LabelledImages) -> tuple[int, int, int]:
-    """The shape of the first image that can be read; raises SmoothctlError if none can."""
-    for index in range(len(images)):
+def _sided(shape: tuple[int, int, int] | tuple[()], size: int | None) -> tuple[int, int, int] | None:
+    if not shape:
+        return None
+    return shape if size is None else (shape[0], size, size)
+
+
+def _common_shape(dataset: Dataset, images: LabelledImages, size: int | None) -> tuple[int, int, int]:
+    """The shape that images spread over all have in common, or have once they are brought to ``size``.
+
+    Raises SmoothctlError if none can be read, and UsageError if they are of several sizes.
+    """
+    shapes = []
+    for index in _spread(len(images), SAMPLED):
         try:
-            channels, height, width = pixels(images, index).shape
+            shapes.append(tuple(pixels(images, index).shape))
         except READ_ERRORS:
             continue
-        return channels, height, width
-    raise SmoothctlError(f"none of the {len(images)} images can be read")
+    if not shapes:
+        raise SmoothctlError(f"none of the {len(images)} images can be read")
+    channels, sizes = max(shape[0] for shape in shapes), sorted({shape[1:] for shape in shapes})
+    if size is not None:
+        return channels, size, size
+    if len(sizes) > 1:
+        seen = ", ".join(f"{height}x{width}" for height, width in sizes[:4])
+        raise UsageError(
+            f"the images of {dataset.name} are of several sizes ({seen}{', ...' if len(sizes) > 4 else ''}); say to "
+            "which they are to be brought: --size"
+        )
+    return channels, sizes[0][0], sizes[0][1]
+
+
+def _spread(count: int, most: int) -> list[int]:
+    """At most so many places spread over all."""
+    return sorted({count * at // most for at in range(most)})
 
 
 def open_split(dataset: Dataset, split: str, data: Path | None = None, download: bool = False) -> LabelledImages:
@@ -107,41 +128,6 @@ def default_split(dataset: Dataset) -> str:
     return "test" if "test" in dataset.splits or not dataset.splits else dataset.splits[-1]
 
 
-def read_npz(path: Path, split: str) -> ArrayImages:
-    """Read a split's images [N,H,W] or [N,H,W,C] and labels [N] from an .npz file of plain arrays.
-
-    They are named SPLIT_images and SPLIT_labels, x_SPLIT and y_SPLIT, or images and labels; class names
-    may be in ``class_names``, else they are the numbers. Raises UsageError for anything else.
-    """
-    pairs = ((f"{split}_images", f"{split}_labels"), (f"x_{split}", f"y_{split}"), ("images", "labels"))
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            present = next((pair for pair in pairs if set(pair) <= set(arrays.files)), None)
-            if present is None:
-                wanted = " or ".join("/".join(pair) for pair in pairs)
-                raise UsageError(f"{path} has no {wanted}; it has {', '.join(arrays.files) or 'nothing'}")
-            images, labels = arrays[present[0]], arrays[present[1]]
-            names = tuple(map(str, arrays["class_names"])) if "class_names" in arrays.files else ()
-            last = max((int(arrays[name].max()) for name in arrays.files if _holds_labels(name, arrays)), default=0)
-    except OSError as error:
-        raise UsageError(f"--data: cannot read {path} ({error})") from None
-    except (ValueError, zipfile.BadZipFile) as error:
-        reason = str(error).split(", you can load")[0]
-        raise UsageError(f"--data: {path} is not an .npz file of plain arrays ({reason})") from None
-    if images.ndim not in (3, 4) or len(images) != len(labels) or not len(images):
-        raise UsageError(f"{path}: {present[0]} {images.shape} and {present[1]} {labels.shape} do not go together")
-    labels = labels.reshape(-1) if labels.shape[1:] == (1,) else labels
-    if labels.ndim != 1 or labels.dtype.kind not in "iu":
-        raise UsageError(f"{path}: {present[1]} must hold one whole number an image, not {labels.dtype} {labels.shape}")
-    names = names or tuple(str(number) for number in range(last + 1))
-    return ArrayImages(images, labels.astype(np.int64), names)
-
-
-def _holds_labels(name: str, arrays: Any) -> bool:
-    named = name.endswith("labels") or name.startswith("y_")
-    return named and arrays[name].size > 0 and arrays[name].dtype.kind in "iu"
-
-
 def _check_arrays(dataset: Dataset, source: ArrayImages, path: Path) -> ArrayImages:
     """Arrays that stand for a dataset have its shape and its labels; raises UsageError if not."""
     shape = tuple(pixels(source, 0).shape)
@@ -152,6 +138,23 @@ def _check_arrays(dataset: Dataset, source: ArrayImages, path: Path) -> ArrayIma
         found = f"from {source.labels.min()} to {source.labels.max()}"
         raise UsageError(f"{path} has labels {found}, dataset {dataset.name} has {classes} classes")
     return source
+
+
+@dataclass(frozen=True)
+class Reading:
+    """An image that was read: its pixels [C,H,W], its label, and a name that outlives re-ordering."""
+
+    index: int
+    x: Tensor
+    label: int
+    name: str
+
+
+def read(images: LabelledImages, index: int) -> Reading:
+    """Read one image, once. Raises one of READ_ERRORS if it is broken, and SmoothctlError for pixels outside [0,1]."""
+    image, label = images[index]
+    x = to_pixels(image, f"image {index}")
+    return Reading(index, x, int(label), _name(images, index, x))
 
 
 def pixels(images: LabelledImages, index: int) -> Tensor:
@@ -198,19 +201,18 @@ def levels_of(images: LabelledImages) -> int | None:
     return None
 
 
-def image_id(images: LabelledImages, index: int) -> str:
-    """A name of an image that outlives re-ordering: the source's own, or a hash of its pixels."""
+def _name(images: LabelledImages, index: int, x: Tensor) -> str:
+    """The source's own name of an image, or a hash of its pixels."""
     own = getattr(images, "image_id", None)
-    if own is not None:
-        return str(own(index))
-    return f"sha256:{hashlib.sha256(pixels(images, index).numpy().tobytes()).hexdigest()[:16]}"
+    return str(own(index)) if own is not None else f"sha256:{hashlib.sha256(x.numpy().tobytes()).hexdigest()[:16]}"
 
 
 def fingerprint(images: LabelledImages) -> str:
     """A short text that changes with the number of images and with any of sixteen of them."""
-    count = len(images)
-    places = sorted({count * at // 16 for at in range(16)})
-    digest = hashlib.sha256("\n".join(image_id(images, place) for place in places).encode())
+    count, named = len(images), getattr(images, "image_id", None)
+    places = _spread(count, 16)
+    names = [str(named(place)) if named is not None else read(images, place).name for place in places]
+    digest = hashlib.sha256("\n".join(names).encode())
     return f"{count} images, sha256:{digest.hexdigest()[:16]}"
 
 

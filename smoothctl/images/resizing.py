@@ -10,6 +10,7 @@ from PIL import Image, ImageOps
 
 from smoothctl.base.draws import Draws
 from smoothctl.hooks.datasets import LabelledImages
+from smoothctl.images.files import plain_image
 
 Crop = Callable[[Image.Image, tuple[int, int], Draws], Image.Image]
 
@@ -26,7 +27,7 @@ class Fit:
 
     def __call__(self, image: Image.Image) -> Image.Image:
         channels, height, width = self.shape
-        image = image.convert("L" if channels == 1 else "RGB")
+        image = plain_image(image).convert("L" if channels == 1 else "RGB")
         if image.size == (width, height):
             return image
         if self.resize is None:
@@ -47,11 +48,12 @@ class Fit:
 class FittedImages:
     """A source whose PIL images are brought to one shape; other kinds of images stay as they are.
 
-    ``crop`` is what training does instead, at random.
+    ``split`` names it in messages; ``crop`` is what training does instead, at random.
     """
 
     source: LabelledImages
     fit: Fit
+    split: str = ""
     crop: Crop | None = None
 
     def __len__(self) -> int:
@@ -67,10 +69,10 @@ class FittedImages:
         if self.crop is None or not isinstance(image, Image.Image):
             return self[index]
         channels, height, width = self.fit.shape
-        return self.crop(image.convert("L" if channels == 1 else "RGB"), (height, width), draws), label
+        return self.crop(plain_image(image).convert("L" if channels == 1 else "RGB"), (height, width), draws), label
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("source", "fit", "crop") or name.startswith("__"):
+        if name in ("source", "fit", "split", "crop") or name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.source, name)
 

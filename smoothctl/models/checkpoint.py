@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,11 +20,12 @@ from smoothctl.hooks.registry import provenance, registry
 from smoothctl.models.classifier import BaseClassifier, build_classifier, canonical_arch
 from smoothctl.models.import_checkpoint import Assumptions, Recognised, recognise
 from smoothctl.models.normalization import describe
-from smoothctl.models.safe_loading import load_state, read_content
+from smoothctl.models.safe_loading import FORMAT, load_state, read_content, write_safetensors
 from smoothctl.models.user_module import is_own
 from smoothctl.records.run_directory import MODEL_FILE
 
-FORMAT = "smoothctl-model-1"
+# Of an image's shape in a file: no network here is meant for more, and memory follows from it.
+MOST_PIXELS = 1 << 22
 
 
 class Ancestor(BaseModel):
@@ -68,7 +70,9 @@ class ModelInfo(BaseModel):
     versions: dict[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _check_normalization(self) -> Self:
+    def _check_shape(self) -> Self:
+        if min(self.input_shape) < 1 or math.prod(self.input_shape) > MOST_PIXELS:
+            raise ValueError(f"input_shape must be of 1 to {MOST_PIXELS:,} values")
         if not len(self.mean) == len(self.std) == self.input_shape[0] or min(self.std) <= 0:
             raise ValueError("mean and std must have a value a channel, and std must be above 0")
         return self
@@ -86,14 +90,12 @@ class Model:
 
 def save_model(path: Path, info: ModelInfo, state: Mapping[str, Tensor]) -> None:
     """Write a model file atomically: ``.safetensors`` by that ending, else torch's format."""
-    tensors = {key: value.detach().cpu().contiguous() for key, value in state.items()}
     described = info.model_dump(mode="json")
     if path.suffix == ".safetensors":
-        from safetensors.torch import save_file
-
         metadata = {"format": FORMAT, "info": json.dumps(described)}
-        replace_file(path, lambda temporary: save_file(tensors, temporary, metadata))
+        replace_file(path, lambda temporary: write_safetensors(temporary, state, metadata))
     else:
+        tensors = {key: value.detach().cpu().contiguous() for key, value in state.items()}
         content = {"format": FORMAT, "info": described, "state_dict": tensors}
         replace_file(path, lambda temporary: torch.save(content, temporary))
 
@@ -128,12 +130,20 @@ def load_model(path: Path | str, device: torch.device | str = "cpu", given: Assu
     file = find_model_file(Path(path))
     content = read_content(file)
     given = given or Assumptions()
+    held: Mapping[str, Tensor] | None = None
+    state: Mapping[str, Tensor]
     if _is_ours(content):
         info, state = _read_own(file, content)
-        info = _completed(file, info, given)
+        info, held = _completed(file, info, given), state
     else:
         info, state = _import(file, recognise(file, content, given), given)
-    model = build_classifier(info.arch, len(info.class_names), info.input_shape, info.arch_options, info.mean, info.std)
+    try:
+        model = build_classifier(
+            info.arch, len(info.class_names), info.input_shape, info.arch_options, info.mean, info.std,
+            held=held, confirmed=given.arch_options,
+        )  # fmt: skip
+    except SmoothctlError as error:
+        raise type(error)(f"{file} cannot be loaded: {error}") from None
     load_state(model.network, state, file, info.arch)
     return Model(model.to(device).eval().requires_grad_(False), info, file_sha256(file), file)
 
@@ -176,15 +186,16 @@ def _completed(file: Path, info: ModelInfo, given: Assumptions) -> ModelInfo:
         raise UsageError(f"{file} says that its architecture is {info.arch}, not {given.arch}; leave --arch out")
     if info.sigma is None:
         info = info.model_copy(update={"sigma": given.sigma})
-    if given.state_key is not None or given.arch_options:
+    repeated = all(info.arch_options.get(name, ...) == value for name, value in given.arch_options.items())
+    if given.state_key is not None or not repeated:
         flag = "--state-key" if given.state_key is not None else "--arch-option"
         raise UsageError(f"{file} is smoothctl's own and says everything of its weights; leave {flag} out")
     if given.normalize is not None:
-        raise UsageError(f"{file} says how it normalises ({describe(info.mean, info.std)}); leave --normalize out")
+        raise UsageError(f"{file} says how it normalizes ({describe(info.mean, info.std)}); leave --normalize out")
     return info
 
 
-def _import(file: Path, found: Recognised, given: Assumptions) -> tuple[ModelInfo, dict[str, Tensor]]:
+def _import(file: Path, found: Recognised, given: Assumptions) -> tuple[ModelInfo, Mapping[str, Tensor]]:
     info = ModelInfo(
         arch=found.arch,
         arch_options=dict(given.arch_options),
@@ -192,7 +203,7 @@ def _import(file: Path, found: Recognised, given: Assumptions) -> tuple[ModelInf
         input_shape=found.input_shape,
         mean=list(found.mean),
         std=list(found.std),
-        noise=given.noise or "gaussian",
+        noise=given.noise or registry().usual("noise").name,
         sigma=found.sigma,
         method="unknown",
         dataset=found.dataset.name,
@@ -211,16 +222,3 @@ def require_sigma(asked: float | None, model: Model) -> float:
     if not model.info.sigma:
         raise UsageError(f"{model.path} does not say for which sigma it was trained; give --sigma")
     return model.info.sigma
-
-
-def check_classes(model: Model, class_names: tuple[str, ...], dataset: str) -> None:
-    """Raise UsageError unless a model's classes are those of a dataset, in the same order."""
-    names = model.info.class_names
-    if len(names) != len(class_names):
-        raise UsageError(f"{model.path} has {len(names)} classes, dataset {dataset} has {len(class_names)}")
-    for place, (own, other) in enumerate(zip(names, class_names, strict=True)):
-        if own != other:
-            raise UsageError(
-                f"{model.path} has class {place} = {own!r}, dataset {dataset} has {other!r}: "
-                "the labels would not mean the same"
-            )

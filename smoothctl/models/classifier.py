@@ -13,6 +13,7 @@ from smoothctl.base.errors import SmoothctlError, UsageError
 from smoothctl.hooks.networks import Architecture, ModelSpec
 from smoothctl.hooks.registry import Registered, registry
 from smoothctl.models import user_module
+from smoothctl.models.file_limits import Terms, build_on_terms, check_file_options, outer_terms
 from smoothctl.smoothing.outputs import describe_output, find_logits
 
 
@@ -59,19 +60,24 @@ def build_classifier(
     *,
     initial: bool = False,
     persistent: bool = False,
+    held: Mapping[str, Tensor] | None = None,
+    confirmed: Mapping[str, Any] | None = None,
 ) -> BaseClassifier:
-    """Build an architecture behind its normalising layer (None: pixels as they are).
+    """Build an architecture behind its normalizing layer (None: pixels as they are).
 
     ``initial`` keeps the options that choose the first weights, such as pretrained ones; ``persistent``
-    puts mean and std among the weights. Raises UsageError, in one line, if the architecture cannot
-    take these images or options.
+    puts mean and std among the weights. Options that come from a file, which holds the tensors ``held``, may only be
+    plain settings, unless ``confirmed`` by the user, and ask for no more than these tensors. Within another network,
+    all this is as it is for that one. Raises UsageError, in one line, if the architecture cannot take these images
+    or options.
     """
     channels = input_shape[0]
     entry = find_architecture(arch)
+    terms = outer_terms(Terms(initial, held, confirmed or {}))
     means, stds = tuple(mean or (0.0,) * channels), tuple(std or (1.0,) * channels)
-    kept = _check_options(entry.value, arch, options or {}, initial)
+    kept = _check_options(entry.value, arch, options or {}, terms)
     spec = ModelSpec(member_name(entry, arch), num_classes, input_shape, kept, means, stds)
-    network = _build(entry.value, arch, spec)
+    network = _build(entry.value, arch, spec, terms)
     if entry.value.normalizes:
         means, stds = (0.0,) * channels, (1.0,) * channels
     return BaseClassifier(network, means, stds, persistent)
@@ -91,9 +97,9 @@ def sketch_network(entry: Registered, num_classes: int, input_shape: tuple[int, 
     return network
 
 
-def _build(architecture: Architecture, arch: str, spec: ModelSpec) -> nn.Module:
+def _build(architecture: Architecture, arch: str, spec: ModelSpec, terms: Terms) -> nn.Module:
     try:
-        network = architecture.build(spec)
+        network = build_on_terms(architecture, spec, terms)
         with torch.no_grad():
             network.eval()
             output = network(torch.zeros(2, *spec.input_shape))
@@ -106,9 +112,14 @@ def _build(architecture: Architecture, arch: str, spec: ModelSpec) -> nn.Module:
     except Exception as error:
         reason = " ".join(str(error).split())[:200]
         raise UsageError(f"--arch {arch} cannot be built for images of shape {spec.input_shape}: {reason}") from error
-    if logits.shape != (2, spec.num_classes):
+    if logits.ndim != 2:
         raise UsageError(
-            f"--arch {arch} gives outputs of shape {tuple(logits.shape[1:])}, not {spec.num_classes} logits"
+            f"--arch {arch} gives outputs of shape {tuple(logits.shape[1:])}, not {spec.num_classes} logits an image"
+        )
+    if logits.shape[1] != spec.num_classes:
+        raise UsageError(
+            f"--arch {arch} gives {logits.shape[1]} logits, but there are {spec.num_classes} classes; --dataset says "
+            "which they are"
         )
     return network.train()
 
@@ -141,7 +152,8 @@ def canonical_arch(arch: str) -> str:
     return arch if entry.name.endswith("/") else entry.name
 
 
-def _check_options(architecture: Architecture, arch: str, options: Mapping[str, Any], initial: bool) -> dict[str, Any]:
+def _check_options(architecture: Architecture, arch: str, options: Mapping[str, Any], terms: Terms) -> dict[str, Any]:
+    check_file_options(architecture, arch, options, terms)
     known = architecture.options
     if known is not None and (unknown := sorted(set(options) - set(known))):
         there = ", ".join(known) or "none"
@@ -149,7 +161,7 @@ def _check_options(architecture: Architecture, arch: str, options: Mapping[str, 
     return {
         name: _read_value(value)
         for name, value in options.items()
-        if initial or name not in architecture.initial_options
+        if terms.initial or name not in architecture.initial_options
     }
 
 

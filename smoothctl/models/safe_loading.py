@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import pathlib
 import pickle
 import re
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,28 +18,35 @@ from torch import Tensor, nn
 
 from smoothctl.base.errors import SmoothctlError
 
+FORMAT = "smoothctl-model-1"
 COUNTER = "num_batches_tracked"
+# What torch's batch norm, its AveragedModel (SWA, EMA) and thop count. No output depends on them.
+COUNTERS = (COUNTER, "n_averaged", "total_ops", "total_params")
+# A file of torch's stores tensors as they are: only its pickle, a few percent, can be compressed.
+SLACK_BYTES = 1 << 20
 
 
 def read_content(file: Path) -> Any:
-    """What a ``.safetensors`` file or a file of torch's holds, its tensors on the CPU.
+    """What a file of safetensors or of torch's holds, its tensors on the CPU.
 
-    NumPy scalars and argparse's plain Namespace are read; any other object is refused with a
-    SmoothctlError, as is what is no such file.
+    NumPy scalars, paths and argparse's plain Namespace are read; any other object is refused with a
+    SmoothctlError, as is what is no such file or unpacks to far more than its size.
     """
-    if file.suffix == ".safetensors":
-        return _read_safetensors(file)
     try:
+        if _is_safetensors(file):
+            return _read_safetensors(file)
+        _check_archive(file)
         with torch.serialization.safe_globals(_harmless()):
             return torch.load(file, map_location="cpu", weights_only=True)
+    except SmoothctlError:
+        raise
     except pickle.UnpicklingError as error:
         raise SmoothctlError(f"{file} {_refusal(str(error))}") from None
-    except (RuntimeError, EOFError, OSError, KeyError, ValueError, TypeError, AttributeError) as error:
+    except Exception as error:  # what damaged files raise has no end
         if not file.stat().st_size:
             raise SmoothctlError(f"{file} is empty") from None
-        raise SmoothctlError(
-            f"{file} is not a model file ({type(error).__name__}: {' '.join(str(error).split())[:120]})"
-        ) from None
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
+        raise SmoothctlError(f"{file} is not a model file ({reason})") from None
 
 
 def _refusal(message: str) -> str:
@@ -52,7 +61,7 @@ def _refusal(message: str) -> str:
 
 def _harmless() -> list[Any]:
     """What old checkpoints hold besides tensors and can run nothing: NumPy scalars under their names
-    before and since NumPy 2, and the namespaces in which scripts keep their arguments."""
+    before and since NumPy 2, paths, and the namespaces in which scripts keep their arguments."""
     scalar: Any = np._core.multiarray.scalar  # type: ignore[attr-defined]
     kinds = {type(np.dtype(name)) for name in ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?")}
     from _codecs import encode
@@ -64,7 +73,33 @@ def _harmless() -> list[Any]:
         *kinds,
         encode,
         argparse.Namespace,
+        pathlib.PosixPath,
     ]
+
+
+def _check_archive(file: Path) -> None:
+    """Refuse a TorchScript program, and an archive that unpacks to far more than its size."""
+    if not zipfile.is_zipfile(file):
+        return
+    with zipfile.ZipFile(file) as archive:
+        entries = archive.infolist()
+    if any(part == "code" for entry in entries for part in entry.filename.split("/")[:-1]):
+        raise SmoothctlError(
+            f"{file} is a TorchScript program, which is code; where it was made, save its weights alone: "
+            f"torch.save(torch.jit.load({file.name!r}).state_dict(), 'weights.pt')"
+        )
+    unpacked = sum(entry.file_size for entry in entries)
+    if unpacked > 2 * file.stat().st_size + SLACK_BYTES:
+        raise SmoothctlError(f"{file} would unpack to {unpacked:,} bytes, which no file of torch's does")
+
+
+def _is_safetensors(file: Path) -> bool:
+    """By its ending, or as it begins: the length of a header, and the header's brace."""
+    if file.suffix == ".safetensors":
+        return True
+    with file.open("rb") as handle:
+        start = handle.read(9)
+    return len(start) == 9 and start[8:] == b"{" and int.from_bytes(start[:8], "little") < file.stat().st_size
 
 
 def _read_safetensors(file: Path) -> dict[str, Any]:
@@ -76,24 +111,52 @@ def _read_safetensors(file: Path) -> dict[str, Any]:
             tensors = {key: handle.get_tensor(key) for key in handle.keys()}  # noqa: SIM118
     except SafetensorError as error:
         raise SmoothctlError(f"{file} is not a safetensors file ({error})") from None
-    if "info" not in metadata:
+    # As safetensors.torch.save_model does: of tensors that share memory one is stored, the others refer to it.
+    tensors |= {key: tensors[kept] for key, kept in metadata.items() if key not in tensors and kept in tensors}
+    if metadata.get("format") != FORMAT:
         return tensors
-    return {"format": metadata.get("format"), "info": json.loads(metadata["info"]), "state_dict": tensors}
+    try:
+        info = json.loads(metadata["info"])
+    except (KeyError, ValueError, RecursionError) as error:
+        raise SmoothctlError(f"{file} has a damaged description ({type(error).__name__}: {error})") from None
+    return {"format": FORMAT, "info": info, "state_dict": tensors}
+
+
+def write_safetensors(file: Path, state: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
+    """Write tensors, each that shares its memory with another once, under the first of its names.
+
+    Raises RuntimeError if the file cannot be written, as torch does.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import save_file
+
+    kept: dict[Any, str] = {}
+    tensors, shared = {}, {}
+    for key, value in state.items():
+        place = (value.device, value.data_ptr(), value.dtype, value.shape, value.stride())
+        if value.numel() and place in kept and key not in metadata:
+            shared[key] = kept[place]
+            continue
+        kept.setdefault(place, key)
+        # A copy, as parts of one tensor may overlap.
+        tensors[key] = value.detach().to("cpu", copy=True).contiguous()
+    try:
+        save_file(tensors, file, {**metadata, **shared})
+    except SafetensorError as error:
+        raise RuntimeError(str(error)) from error
 
 
 def misfits(own: Mapping[str, Tensor], state: Mapping[str, Tensor]) -> str:
     """Say what of a network's ``own`` state is missing, left over or misshapen in ``state``; empty if it fits.
 
-    Counters of batches, which torch's batch norms keep since 0.4.1 and which decide no output of
-    ours, may be missing.
+    Counters, on which no output depends, may be missing (torch's batch norms keep theirs since 0.4.1) or left over.
     """
     missing = [key for key in own if key not in state and not key.endswith(COUNTER)]
-    extra = [key for key in state if key not in own]
+    extra = [key for key in state if key not in own and not is_counter(key)]
     shapes = [key for key in own if key in state and own[key].shape != state[key].shape]
     if not (missing or extra or shapes):
         return ""
-    matched = sum(key in state and own[key].shape == state[key].shape for key in own)
-    parts = [f"{matched} of {len(own)} tensors matched"]
+    parts = [f"{count_matches(own, state)} of {len(own)} tensors matched"]
     for what, keys in (("missing", missing), ("left over", extra)):
         if keys:
             parts.append(f"{len(keys)} {what}, such as {', '.join(keys[:3])}")
@@ -106,9 +169,20 @@ def misfits(own: Mapping[str, Tensor], state: Mapping[str, Tensor]) -> str:
     return "; ".join(parts)
 
 
+def is_counter(key: str) -> bool:
+    """Whether a name is that of a known counter, at whatever depth."""
+    return key.rpartition(".")[2] in COUNTERS
+
+
+def count_matches(own: Mapping[str, Tensor], state: Mapping[str, Tensor]) -> int:
+    """How many tensors have the name and the shape of a network's own."""
+    return sum(key in state and own[key].shape == state[key].shape for key in own)
+
+
 def load_state(network: nn.Module, state: Mapping[str, Tensor], file: Path, arch: str) -> None:
     """Load all weights; raises SmoothctlError that lists what is missing, left over or misshapen."""
-    if problem := misfits(network.state_dict(), state):
+    own = network.state_dict()
+    if problem := misfits(own, state):
         raise SmoothctlError(f"{file} does not fit its architecture {arch}: {problem}")
-    counters = {key: value for key, value in network.state_dict().items() if key.endswith(COUNTER)}
-    network.load_state_dict({**counters, **state}, strict=True)
+    counters = {key: value for key, value in own.items() if key.endswith(COUNTER)}
+    network.load_state_dict({**counters, **{key: state[key] for key in own if key in state}}, strict=True)

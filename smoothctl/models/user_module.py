@@ -31,7 +31,9 @@ def load(arch: str) -> Registered:
     build = getattr(module, name, None)
     if not callable(build):
         raise UsageError(f"--arch {arch}: {place} has nothing callable named {name!r}")
-    architecture = Architecture(arch, lambda spec: _call(build, spec), summary=f"{name} of {place}", options=None)
+    architecture = Architecture(
+        arch, lambda spec: _call(build, spec), summary=f"{name} of {place}", options=None, file_options=None
+    )
     return Registered("architecture", architecture, Source("own module", place, getattr(module, "__version__", "")))
 
 

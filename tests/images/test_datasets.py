@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import os
 import pickle
@@ -17,7 +18,8 @@ from smoothctl.base.errors import SmoothctlError, UsageError
 from smoothctl.cli import run
 from smoothctl.hooks.datasets import Dataset
 from smoothctl.hooks.registry import registry
-from smoothctl.images.datasets import open_dataset, pixels, read_npz
+from smoothctl.images.arrays import read_npz
+from smoothctl.images.datasets import open_dataset, pixels
 from smoothctl.images.files import ImageFiles, class_folders, sort_class_names
 from smoothctl.images.resizing import Fit, transform_of
 from smoothctl.models.checkpoint import load_model
@@ -75,10 +77,14 @@ def test_the_class_order_is_printed_kept_and_checked(tree: Path, tmp_path: Path,
     assert "2=2, 3=3" in capsys.readouterr().out
     (tree / "5").rename(tree / "20")
     assert run(["certify", str(out), "--data", str(tree)]) == 2
-    assert "class 5 = '5', dataset folder has '6'" in capsys.readouterr().err
+    assert "dataset folder has 12, of which '20' is none of the model's" in capsys.readouterr().err
     (tree / "20" / "a.png").unlink()
-    assert run(["certify", str(out), "--data", str(tree)]) == 2
-    assert "has 12 classes, dataset folder has 11" in capsys.readouterr().err
+    code, rows = certify(out, tmp_path / "log.tsv", "--data", str(tree))
+    assert code == 0
+    assert [(row["image"], row["label"]) for row in rows[4:7]] == [("4/a.png", "4"), ("6/a.png", "6"), ("7/a.png", "7")]
+    said = capsys.readouterr().err
+    assert "folders without an image: 20" in said
+    assert "folder has no image of 5" in said
 
 
 def test_a_tree_with_splits(tmp_path: Path) -> None:
@@ -87,15 +93,100 @@ def test_a_tree_with_splits(tmp_path: Path) -> None:
             picture(tmp_path / split / name / "deep" / f"{split}.JPEG")
     (tmp_path / "val" / "cat" / ".hidden.png").write_bytes(b"")
     (tmp_path / "val" / "empty").mkdir()
-    (tmp_path / "val" / "notes.txt").write_text("")
     known, images = open_dataset(dataset("folder"), "test", tmp_path)
     assert known.class_names == ("cat", "dog")
     assert images.image_id(1) == "dog/deep/val.JPEG"  # type: ignore[attr-defined]
     assert pickle.loads(pickle.dumps(images)).image_id(0) == "cat/deep/val.JPEG"
     with pytest.raises(UsageError, match="--data"):
         open_dataset(dataset("folder"), "test", None)
-    with pytest.raises(UsageError, match=r"expected a folder of images for each class.*cannot be fetched"):
+    with pytest.raises(UsageError, match=r"expected a folder of images for each class; the folder is empty.*fetched"):
         open_dataset(dataset("folder"), "test", tmp_path / "val" / "empty")
+
+
+def test_classes_are_matched_by_name_between_splits(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    """The test split lacks the first class, has an empty one, and its labels are still those of training."""
+    for name in ("ant", "bee", "cat"):
+        picture(tmp_path / "train" / name / "a.png")
+    (tmp_path / "train" / "aardvark").mkdir()
+    for name in ("bee", "cat"):
+        picture(tmp_path / "test" / name / "b.png")
+    known, images = open_dataset(dataset("folder"), "test", tmp_path)
+    assert known.class_names == ("ant", "bee", "cat")
+    assert [images[index][1] for index in range(2)] == [1, 2]
+    assert "no image of 1 classes: ant" in capsys.readouterr().err
+    known, _ = open_dataset(dataset("folder"), "train", tmp_path)
+    assert known.class_names == ("ant", "bee", "cat")
+    assert "folders without an image: aardvark" in capsys.readouterr().err
+    picture(tmp_path / "test" / "dog" / "b.png")
+    with pytest.raises(UsageError, match=r"test has the class 'dog', which is none of the 3 classes.*ant, bee, cat"):
+        open_dataset(dataset("folder"), "test", tmp_path)
+
+
+def test_a_test_split_without_a_class_is_certified_with_the_right_labels(tmp_path: Path) -> None:
+    for number, name in enumerate(("ant", "bee", "cat")):
+        for split in ("train", "test"):
+            picture(tmp_path / "tree" / split / name / "a.png", number)
+    out = trained_on(tmp_path / "tree", tmp_path / "run")
+    (tmp_path / "tree" / "test" / "ant" / "a.png").unlink()
+    for place in ("tree", "tree/test"):  # with the training images there, and without
+        code, rows = certify(out, tmp_path / f"{place[-4:]}.tsv", "--data", str(tmp_path / place))
+        assert code == 0
+        assert [(row["image"], row["label"]) for row in rows] == [("bee/a.png", "1"), ("cat/a.png", "2")]
+
+
+def test_whatever_pillow_opens_is_an_image_whatever_it_is_called(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    folder = tmp_path / "tree" / "a"
+    made = picture(folder / "a.png")
+    kinds = {
+        "b.jfif": "JPEG",
+        "c.JPG": "JPEG",
+        "d.avif": "AVIF",
+        "e.webp": "WEBP",
+        "f": "PNG",
+        "g.x": "GIF",
+        "h.TIF": "TIFF",
+    }
+    for name, kind in kinds.items():
+        with Image.open(made) as image:
+            image.save(folder / name, kind)
+    (folder / "notes.txt").write_text("no image")
+    (folder / "README").write_text("nor this")
+    (folder / "page.eps").write_text("%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n")
+    images = class_folders(tmp_path / "tree")
+    assert {Path(path).name for path in images.paths} == {"a.png", *kinds}
+    assert all(images[index][0].size == (8, 8) for index in range(len(images)))
+    said = capsys.readouterr().err
+    assert "3 files that are no images are skipped" in said
+    assert "1 .txt" in said
+    assert "1 without ending" in said
+
+
+def test_a_plain_tree_is_split_by_a_seed(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    for name, count in (("cat", 10), ("dog", 12), ("rare", 1)):
+        for number in range(count):
+            picture(tmp_path / name / f"{number}.png", number)
+    opened = {split: open_dataset(dataset("folder"), split, tmp_path)[1] for split in ("train", "test", "all")}
+    paths = {split: set(images.paths) for split, images in opened.items()}  # type: ignore[attr-defined]
+    assert not paths["train"] & paths["test"]
+    assert paths["train"] | paths["test"] == paths["all"]
+    assert len(paths["all"]) == 23
+    count = [sum(path.startswith(name) for path in paths["test"]) for name in ("cat", "dog", "rare")]
+    assert count == [2, 2, 0]
+    assert opened["test"].subset == "one in 5 of each class is for the test, by seed 0 and path"  # type: ignore[attr-defined]
+    assert "by seed 0" in capsys.readouterr().err
+    again = open_dataset(dataset("folder"), "test", tmp_path)[1]
+    assert set(again.paths) == paths["test"]  # type: ignore[attr-defined]
+
+
+def test_images_of_several_sizes_ask_for_one(tmp_path: Path) -> None:
+    for split in ("train", "test"):
+        for name, size in (("cat", (12, 8)), ("dog", (8, 8))):
+            picture(tmp_path / split / name / "a.png", size=size)
+    with pytest.raises(UsageError, match=r"several sizes \(8x8, 8x12\).*--size"):
+        open_dataset(dataset("folder"), "train", tmp_path)
+    known, images = open_dataset(dataset("folder"), "train", tmp_path, size=6)
+    assert known.shape == (3, 6, 6)
+    assert tuple(pixels(images, 0).shape) == (3, 6, 6)
 
 
 # Broken and missing files
@@ -121,6 +212,7 @@ def test_training_names_the_broken_image(tree: Path, tmp_path: Path, capsys: pyt
         assert run([*command, "--workers", workers, "--out", str(tmp_path / f"run{workers}")]) == 1
         line = capsys.readouterr().err.strip().splitlines()[-1]
         assert "3/a.png cannot be read" in line
+        assert "of the train split" in line
         assert "Traceback" not in line
 
 
@@ -185,6 +277,27 @@ def test_a_flat_val_with_a_mapping(name: str, text: str, tmp_path: Path) -> None
     assert (len(known.class_names), known.class_names[0]) == (1000, "n01440764")
     assert tuple(pixels(images, 0).shape) == (3, 224, 224)
     assert "shorter side to 256, centre crop 224x224" in transform_of(images)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{one} 65\n{two} 970\n{one} 3\n", r"names {one} twice, line 1 and line 3"),
+        ("{one} 65\n\n{two} 970\nILSVRC2012_val_00000009.JPEG 3\n", r"00000009.JPEG \(line 4\), which is not among"),
+        ("{one} 65\n{two}\n", r"line 2 has no label"),
+    ],
+)
+def test_a_mapping_that_does_not_fit_is_refused_with_its_lines(text: str, words: str, tmp_path: Path) -> None:
+    one, two = (f"ILSVRC2012_val_0000000{number}.JPEG" for number in (1, 2))
+    for name in (one, two):
+        picture(tmp_path / "val" / name, size=(30, 26))
+    (tmp_path / "val.txt").write_text(text.format(one=one, two=two))
+    with pytest.raises(UsageError, match=words.format(one=one)):
+        open_dataset(dataset("imagenet"), "val", tmp_path)
+    (tmp_path / "val.txt").unlink()
+    (tmp_path / "val_labels.json").write_text(f'{{"{one}": 1, "{one}": 2, "{two}": 3}}')
+    with pytest.raises(UsageError, match="twice, entry 1 and entry 2"):
+        open_dataset(dataset("imagenet"), "val", tmp_path)
 
 
 def test_the_devkits_numbers_mean_what_its_table_says(tmp_path: Path) -> None:
@@ -293,6 +406,7 @@ def test_files_are_turned_upright_and_brought_to_channels(tmp_path: Path) -> Non
     images = ImageFiles(tmp_path, ("a.jpg", "b.png", "c.png"), (0, 0, 0), ("x",))
     assert images[0][0].size == (4, 6)
     assert images[1][0].mode == "RGB"
+    assert set(images[1][0].tobytes()) == {255}  # what is transparent is on white
     with pytest.raises(OSError, match=r"c\.png cannot be read .*8 bits"):
         images[2]
     assert Fit((1, 4, 4))(images[0][0]).mode == "L"
@@ -359,7 +473,8 @@ def test_svhns_files_are_read_upright(tmp_path: Path, monkeypatch: pytest.Monkey
 
     array = np.random.default_rng(0).integers(0, 256, (32, 32, 3, 2), np.uint8)
     savemat(tmp_path / "test_32x32.mat", {"X": array, "y": np.array([[10], [3]])})
-    monkeypatch.setattr(SVHN, "_check_integrity", lambda self: True)
+    checksum = hashlib.md5((tmp_path / "test_32x32.mat").read_bytes()).hexdigest()
+    monkeypatch.setitem(SVHN.split_list, "test", ["http://127.0.0.1:9/x", "test_32x32.mat", checksum])
     _, images = open_dataset(dataset("svhn"), "test", tmp_path)
     np.testing.assert_array_equal(images[1][0], array[..., 1])
     assert [images[index][1] for index in range(2)] == [0, 3]
