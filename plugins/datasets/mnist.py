@@ -22,7 +22,8 @@ def load(name: str, kind: str, split: str, data: Path | None, download: bool) ->
 
     source, place = getattr(datasets, kind), data or Path("data")
     if download:
-        with fetching(name, source.mirrors[0], place):
+        address = f"{source.mirrors[0]}{source.resources[0][0]} and its companions"
+        with fetching(name, address, place / kind / "raw"):
             source(str(place), download=True)
     files = {f"{kind}/raw/{file}": None for file in FILES}
     require_files(name, place, files)

@@ -99,7 +99,7 @@ def fetching(dataset: str, url: str, place: Path) -> Iterator[None]:
         with contextlib.redirect_stdout(sys.stderr):
             yield
     except (OSError, HTTPException, RuntimeError, ValueError) as error:
-        cause = " ".join(str(getattr(error, "reason", error)).split())[:160] or type(error).__name__
+        cause = " ".join(str(getattr(error, "reason", error)).split())[:300] or type(error).__name__
         raise DownloadFailed(dataset, url, place, cause) from None
     finally:
         socket.setdefaulttimeout(before)

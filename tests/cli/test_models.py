@@ -196,6 +196,39 @@ def test_pretrained_weights_without_a_network_are_one_clear_line(
     error = capsys.readouterr().err.strip().splitlines()[-1]
     assert error.startswith("smoothctl: pretrained weights of")
     assert "leave pretrained out" in error
+    place = "models--timm--resnet18.a1_in1k into" if arch.startswith("timm") else "checkpoints/resnet18-f37072fd.pth"
+    assert place in error
+
+
+def test_torchvisions_weights_are_chosen_by_name(
+    colour: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    """A file of the right name in the cache stands for the published one."""
+    from torchvision import models
+
+    torch.manual_seed(0)
+    published = models.squeezenet1_1().state_dict()
+    file = tmp_path / "hub" / "checkpoints" / models.SqueezeNet1_1_Weights.DEFAULT.url.rpartition("/")[2]
+    file.parent.mkdir(parents=True)
+    torch.save(published, file)
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    monkeypatch.setattr(torch.hub, "download_url_to_file", None)
+    for asked in ("weights=DEFAULT", "weights=IMAGENET1K_V1", "pretrained=true"):
+        out = tmp_path / asked
+        train("torchvision/squeezenet1_1", colour, out, "--arch-option", asked, "--lr", "1e-9")
+        state = load_model(out).classifier.network.state_dict()
+        torch.testing.assert_close(state["features.0.weight"], published["features.0.weight"], atol=1e-4, rtol=0)
+    capsys.readouterr()
+    command = ["train", "--arch", "torchvision/squeezenet1_1", "--dataset", "cifar10", "--data", str(colour)]
+    assert run([*command, "--arch-option", "weights=V9", "--out", str(tmp_path / "x")]) == 2
+    assert "torchvision has no weights 'V9' of squeezenet1_1; it has IMAGENET1K_V1, DEFAULT" in capsys.readouterr().err
+
+
+def test_timm_reads_no_file_by_itself(colour: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    command = ["train", "--arch", "timm/resnet18", "--dataset", "cifar10", "--data", str(colour)]
+    option = f"checkpoint_path={tmp_path / 'other.pth'}"
+    assert run([*command, "--arch-option", option, "--out", str(tmp_path / "x")]) == 2
+    assert "timm would read a file by itself" in capsys.readouterr().err
 
 
 def block_network(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
