@@ -122,7 +122,7 @@ def register_architectures() -> list[Architecture]:
         build,
         summary="any classifier of torchvision, such as torchvision/resnet50",
         options=None,
-        initial_options=("pretrained",),
+        initial_options=("pretrained", "weights"),
         dataset="imagenet",
         example="squeezenet1_1",
     )

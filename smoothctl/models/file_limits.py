@@ -122,7 +122,7 @@ def check_file_options(architecture: Architecture, arch: str, options: Mapping[s
         return
     allowed = architecture.options if architecture.options is not None else architecture.file_options
     for name, value in options.items():
-        if name in architecture.initial_options or terms.confirmed.get(name) == value != None:  # noqa: E711
+        if name in architecture.initial_options or (name in terms.confirmed and terms.confirmed[name] == value):
             continue
         if not _is_plain(value):
             raise UsageError(

@@ -23,7 +23,7 @@ from smoothctl.models.classifier import find_architecture
 from smoothctl.models.fitting import Fitted, choose_architecture
 from smoothctl.models.normalization import Constants, describe, of_dataset, read_normalize, what_is_wrong
 from smoothctl.models.safe_loading import is_counter, read_content
-from smoothctl.models.unwrapping import Weights, unwrap
+from smoothctl.models.unwrapping import Weights, without_wrappers
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def read_weights(file: Path) -> Imported:
     if not file.is_file():
         raise UsageError(f"there is no file {file}")
     found = find_weights(file, read_content(file), None)
-    return dataclasses.replace(found, state=unwrap(found.state)[-1].state)
+    return dataclasses.replace(found, state=without_wrappers(found.state))
 
 
 def _descend(file: Path, content: Any, state_key: str) -> Any:

@@ -51,13 +51,15 @@ def unwrap(state: Mapping[str, Tensor]) -> list[Weights]:
     return found
 
 
+def without_wrappers(state: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+    """A state dict without ``module`` and ``_orig_mod`` in its names; as it is if two would become one."""
+    plain = {".".join(part for part in key.split(".") if part not in WRAPPERS): value for key, value in state.items()}
+    return plain if len(plain) == len(state) and "" not in plain else state
+
+
 def _without_wrappers(weights: Weights) -> Iterator[Weights]:
-    plain = {
-        ".".join(part for part in key.split(".") if part not in WRAPPERS): value for key, value in weights.state.items()
-    }
-    if len(plain) == len(weights.state) and "" not in plain:
-        parts = {part for key in weights.state for part in key.split(".")}
-        yield _named(weights, plain, *(name for name in WRAPPERS if name in parts))
+    parts = {part for key in weights.state for part in key.split(".")}
+    yield _named(weights, without_wrappers(weights.state), *(name for name in WRAPPERS if name in parts))
 
 
 def _without_prefix(weights: Weights) -> Iterator[Weights]:
@@ -95,7 +97,7 @@ def _read_constants(layer: Mapping[str, Tensor]) -> Constants | None:
     return tuple(mean.flatten().tolist()), tuple(std.flatten().tolist())
 
 
-def _named(weights: Weights, state: dict[str, Tensor], *dropped: str) -> Weights:
+def _named(weights: Weights, state: Mapping[str, Tensor], *dropped: str) -> Weights:
     return replace(weights, state=state, dropped=(*weights.dropped, *dropped))
 
 

@@ -115,7 +115,7 @@ def test_an_option_that_the_user_repeats_is_taken(tmp_path: Path) -> None:
     with pytest.raises(SmoothctlError, match="say --arch-option block_args=none yourself"):
         load_model(tmp_path / "m.pt")
     loaded = load_model(tmp_path / "m.pt", given=Assumptions(arch_options={"block_args": "none"}))
-    assert loaded.classifier.network.conv1[-1].weight.shape[0] == 16  # type: ignore[index,union-attr]
+    assert loaded.classifier.network.conv1[0].weight.shape[0] == 12  # type: ignore[index,union-attr]
 
 
 def load_info(tmp_path: Path) -> Any:
