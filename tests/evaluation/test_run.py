@@ -17,6 +17,7 @@ READ = []
 
 class Images:
     class_names = tuple("0123456789")
+    levels = 255
 
     def __len__(self):
         return 4
