@@ -29,7 +29,7 @@ class Relabelled:
         return image, self.numbers[label]
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("source", "numbers") or name.startswith("__"):
+        if name in ("source", "numbers", "labels") or name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.source, name)
 

@@ -154,7 +154,7 @@ def read(images: LabelledImages, index: int) -> Reading:
     """Read one image, once. Raises one of READ_ERRORS if it is broken, and SmoothctlError for pixels outside [0,1]."""
     image, label = images[index]
     x = to_pixels(image, f"image {index}")
-    return Reading(index, x, int(label), _name(images, index, x))
+    return Reading(index, x, int(label), image_id(images, index, x))
 
 
 def pixels(images: LabelledImages, index: int) -> Tensor:
@@ -201,18 +201,19 @@ def levels_of(images: LabelledImages) -> int | None:
     return None
 
 
-def _name(images: LabelledImages, index: int, x: Tensor) -> str:
-    """The source's own name of an image, or a hash of its pixels."""
+def image_id(images: LabelledImages, index: int, x: Tensor | None = None) -> str:
+    """A name of an image that outlives re-ordering: the source's own, or a hash of its pixels ``x`` (None: read)."""
     own = getattr(images, "image_id", None)
-    return str(own(index)) if own is not None else f"sha256:{hashlib.sha256(x.numpy().tobytes()).hexdigest()[:16]}"
+    if own is not None:
+        return str(own(index))
+    values = pixels(images, index) if x is None else x
+    return f"sha256:{hashlib.sha256(values.numpy().tobytes()).hexdigest()[:16]}"
 
 
 def fingerprint(images: LabelledImages) -> str:
     """A short text that changes with the number of images and with any of sixteen of them."""
-    count, named = len(images), getattr(images, "image_id", None)
-    places = _spread(count, 16)
-    names = [str(named(place)) if named is not None else read(images, place).name for place in places]
-    digest = hashlib.sha256("\n".join(names).encode())
+    count = len(images)
+    digest = hashlib.sha256("\n".join(image_id(images, place) for place in _spread(count, 16)).encode())
     return f"{count} images, sha256:{digest.hexdigest()[:16]}"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, zip_longest
 from typing import Any
 
@@ -48,7 +48,7 @@ def take_balanced(images: LabelledImages, limit: int, seed: int = 0) -> Labelled
     if isinstance(images, ArrayImages):
         return ArrayImages(images.images[places], images.labels[places], images.class_names)
     if isinstance(images, FittedImages):
-        return FittedImages(SubsetImages(images.source, tuple(places)), images.fit)
+        return replace(images, source=SubsetImages(images.source, tuple(places)))
     return SubsetImages(images, tuple(places))
 
 
