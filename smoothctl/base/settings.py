@@ -23,7 +23,8 @@ Index = Annotated[int, Field(ge=0)]
 Seed = Annotated[int, Field(ge=0, lt=2**64)]
 
 
-Probability = Annotated[float, Field(gt=0, lt=1)]
+Probability = Annotated[float, Field(gt=0, lt=0.5)]
+"""Of being wrong, such as alpha: from one half on, a guarantee says nothing."""
 
 
 Radius = Annotated[float, Field(ge=0)]

@@ -17,11 +17,14 @@ from smoothctl.hooks.trackers import Event
 from smoothctl.images.datasets import Reading
 from smoothctl.records.log import CERTIFY_COLUMNS, PREDICT_COLUMNS, Log, format_votes, read_log
 from smoothctl.records.shards import Shard
-from smoothctl.records.writer import Writer, open_log, part_path
+from smoothctl.records.writer import Writer, open_log, part_path, read_settings
 from smoothctl.smoothing.predict import Prediction
 from smoothctl.smoothing.rules import Certificate
 from smoothctl.smoothing.sampling import Decided
 from smoothctl.smoothing.settings import CertifySettings
+
+LOOKS = ("seed", "n", "n0", "radii", "budget", "bound", "rule")
+"""Settings that give another look at the same images."""
 
 
 def run(job: Job, path: Path, overwrite: bool = False, shard: Shard | None = None) -> Log | None:
@@ -38,6 +41,8 @@ def run(job: Job, path: Path, overwrite: bool = False, shard: Shard | None = Non
     try:
         indices = shard.of(job.indices) if shard else list(job.indices)
         about = job.about() if shard is None else {**job.about(), "shard": str(shard), "whole": len(job.indices)}
+        if overwrite:
+            _warn_of_second_look(job, path)
         with open_log(path, columns, job.identity(), about, indices, overwrite) as log:
             _lead(job, log, indices, workers)
     except Exception as error:
@@ -45,6 +50,17 @@ def run(job: Job, path: Path, overwrite: bool = False, shard: Shard | None = Non
             workers.announce_failure(error)
         raise
     return read_log(path, allow_empty=shard is not None)
+
+
+def _warn_of_second_look(job: Job, path: Path) -> None:
+    """Say that alpha is spent per look, where a log of the same model is replaced by one with other noise or votes."""
+    there, here = (read_settings(path) or {}).get("settings", {}), job.identity()
+    changed = [name for name in LOOKS if name in there and there[name] != here.get(name)]
+    if changed and there.get("model") == here["model"] and read_log(path, allow_empty=True).rows:
+        console.warn(
+            f"{path} is replaced by one with another {' and '.join(changed)}: each look at these images spends alpha "
+            "again, so a result that is kept because it is the better one holds with less than 1-alpha"
+        )
 
 
 def _lead(job: Job, log: Writer, indices: Sequence[int], workers: Workers | None) -> None:

@@ -29,7 +29,7 @@ from smoothctl.smoothing.rules import (
     two_stage,
 )
 from smoothctl.smoothing.sampling import Rule, Sampler
-from smoothctl.smoothing.sequential import plan_radii
+from smoothctl.smoothing.sequential import LEAST_ALPHA, plan_radii
 from smoothctl.smoothing.settings import CertifySettings
 
 NO_LABEL = -1
@@ -65,6 +65,11 @@ def rule_maker(settings: CertifySettings, noise: Noise, sigma: float, distance: 
 
     make: RuleMaker = staged if settings.budget else plain
     if settings.radii:
+        if alpha < LEAST_ALPHA:
+            raise UsageError(
+                f"--radii computes its error probability to {LEAST_ALPHA:g}, so that no n proves anything at "
+                f"alpha={alpha:g}; give a larger alpha, or leave --radii out"
+            )
         plan = plan_radii(settings.radii, lambda p: proven.radius(p, sigma), alpha, n)
         if plan.out_of_reach:
             named = ", ".join(f"{radius:g}" for radius in plan.out_of_reach)

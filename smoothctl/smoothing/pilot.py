@@ -10,10 +10,9 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 from smoothctl.hooks.noises import Noise
-from smoothctl.smoothing.bounds import clopper_pearson_lower
 
 # What a further copy must gain, in radius per sigma: the price at which more copies do not pay.
 PRICES = {"precise": 1.2e-6, "balanced": 2e-6, "fast": 6e-6, "draft": 1e-5}
@@ -26,27 +25,39 @@ SIZES = (
 )
 
 
+# Counts of failures up to here are weighed one by one, more in blocks between these shares of n.
+FEW = 64
+EDGES = np.concatenate([np.geomspace(1e-6, 0.02, 256), np.linspace(0.02, 0.5, 256)[1:]])
+
+
 @lru_cache(maxsize=4096)
 def choose_n(failures: int, pilot: int, price: float, noise: Noise, alpha: float, n_max: int) -> int:
     """The n that maximises expected radius minus price * n; 0 if no sample is worth its price.
 
-    The expectation is over the beta-binomial predictive distribution of failures, given
-    ``failures`` of ``pilot`` copies and the prior Beta(0.05, 1) on the failure rate.
+    The expectation is over the beta-binomial predictive distribution of failures, given ``failures`` of ``pilot``
+    copies and the prior Beta(0.05, 1) on the failure rate. Its cost does not depend on n.
     """
     sizes = [size for size in SIZES if size < n_max] + [n_max]
-    gains = [_expected_radius(failures, pilot, noise, alpha, size) - price * size for size in sizes]
+    rate = failures + PRIOR[0], pilot - failures + PRIOR[1]
+    gains = [_expected_radius(rate, noise, alpha, size) - price * size for size in sizes]
     best = int(np.argmax(gains))
     return sizes[best] if gains[best] > 0 else 0
 
 
-def _expected_radius(failures: int, pilot: int, noise: Noise, alpha: float, n: int) -> float:
-    radii = _radii(noise, alpha, n)
-    predictive = stats.betabinom(n, failures + PRIOR[0], pilot - failures + PRIOR[1])
-    return float(np.dot(predictive.pmf(np.arange(len(radii))), radii))
+def _expected_radius(rate: tuple[float, float], noise: Noise, alpha: float, n: int) -> float:
+    counts, ways, radii = _blocks(noise, alpha, n)
+    chances = np.exp(ways + special.betaln(counts + rate[0], n - counts + rate[1]) - special.betaln(*rate))
+    return float(chances @ radii)
 
 
-@lru_cache(maxsize=64)
-def _radii(noise: Noise, alpha: float, n: int) -> NDArray[np.float64]:
-    """Radius at sigma 1 by number of failures, as far as it is certified at all."""
-    bounds = clopper_pearson_lower(n - np.arange(n // 2 + 1), n, alpha)
-    return np.array([noise.radius(float(bound), 1.0) for bound in bounds if bound >= 0.5])
+@lru_cache(maxsize=256)
+def _blocks(noise: Noise, alpha: float, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Counts of failures up to n / 2, each for a block of neighbours: the logarithm of the ways to choose so many of n,
+    times the size of the block, and the radius at sigma 1 that they leave."""
+    edges = np.unique(np.concatenate([np.arange(FEW), np.ceil(EDGES * n), [n // 2 + 1]]))
+    edges = edges[edges <= n // 2 + 1]
+    widths = np.diff(edges)
+    counts = edges[:-1] + (widths - 1) / 2
+    ways = np.log(widths) - np.log1p(n) - special.betaln(n - counts + 1, counts + 1)
+    bounds = special.betaincinv(n - counts, counts + 1, alpha)
+    return counts, ways, np.array([noise.radius(bound, 1.0) if bound >= 0.5 else 0.0 for bound in bounds.tolist()])

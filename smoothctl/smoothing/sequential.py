@@ -33,6 +33,10 @@ PRICE = 1e-7
 HIGHEST_PRICE = 0.1
 # Probability mass that may be left out at the far end of a distribution; it is counted as spent.
 NEGLIGIBLE = 1e-18
+# Below this alpha, what is left out would use it up.
+LEAST_ALPHA = 1e-15
+# What is kept of alpha: sums of up to a million positive terms in double precision err by less than the rest.
+ROUNDING = 1.0 - 1e-9
 
 
 def look_schedule(n_max: int) -> tuple[int, ...]:
@@ -55,7 +59,7 @@ def boundary(p0: float, alpha: float, looks: tuple[int, ...]) -> tuple[int, ...]
     for look in looks:
         low, mass, lost = _after_more(low, mass, look - before, 1.0 - p0)
         spent, before = spent + lost, look
-        allowed = alpha * (look / looks[-1]) ** SPENDING_POWER - spent
+        allowed = alpha * ROUNDING * (look / looks[-1]) ** SPENDING_POWER - spent
         crossing = np.cumsum(mass)
         count = int(np.searchsorted(crossing, allowed, side="right"))
         bounds.append(low + count - 1 if count else -1)

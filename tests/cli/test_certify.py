@@ -257,3 +257,79 @@ def test_predict_refuses_what_is_no_image(typed: Typed, run_copy: Path, workplac
     done = typed(f"predict {run_copy} text.png")
     assert done.code == 2
     assert "text.png cannot be read (it is no image that Pillow knows)" in done.err
+
+
+OWN = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, kind):
+        super().__init__()
+        self.kind, self.linear = kind, nn.Linear(64, 10)
+
+    def forward(self, x):
+        z = self.linear(x.flatten(1))
+        if self.kind == "majority":
+            return nn.functional.one_hot(z.argmax(1).mode().values, 10).float().expand(len(x), 10)
+        if self.kind == "alive":
+            return nn.functional.dropout(z, 0.5, training=True)
+        return {"logits": z, "features": x}
+
+def majority(spec): return Net("majority")
+def alive(spec): return Net("alive")
+def entry(spec): return Net("entry")
+"""
+
+
+def own_weights(workplace: Path) -> str:
+    import torch
+
+    (workplace / "own.py").write_text(OWN)
+    torch.manual_seed(0)
+    linear = torch.nn.Linear(64, 10)
+    torch.save({f"linear.{name}": value for name, value in linear.state_dict().items()}, workplace / "own.pt")
+    return "--dataset digits --sigma 1 --normalize none --n 100 --max 2 --out own.tsv"
+
+
+@pytest.mark.parametrize(("kind", "named"), [("majority", "majority"), ("alive", "dropout")])
+@pytest.mark.parametrize("command", ["certify", "predict"])
+def test_networks_that_answer_for_their_batch_are_refused(
+    typed: Typed, workplace: Path, kind: str, named: str, command: str
+) -> None:
+    options = own_weights(workplace)
+    done = typed(f"{command} own.pt --arch own.py:{kind} {options}")
+    assert done.code == 2
+    assert named in done.err
+    assert "Traceback" not in done.err
+
+
+def test_logits_are_taken_from_what_an_own_network_returns(typed: Typed, workplace: Path) -> None:
+    options = own_weights(workplace)
+    done = typed(f"certify own.pt --arch own.py:entry {options}")
+    assert done.code == 0
+    assert "'logits' in it is taken for the logits" in done.err
+    assert len(read_log(workplace / "own.tsv").rows) == 2
+
+
+def test_a_log_records_its_arithmetic_and_is_not_mixed_with_older_ones(typed: Typed, run_copy: Path) -> None:
+    line = f"certify {run_copy} --n 200 --max 2"
+    assert typed(line).code == 0
+    sidecar = run_copy / "certify.json"
+    about = json.loads(sidecar.read_text())
+    assert about["settings"]["arithmetic"] == "exact, grid 1/240"
+    assert 0 < about["about"]["distance"] < 1e-13
+    assert "exact arithmetic" in " ".join(typed(f"report {run_copy}").err.split())
+    del about["settings"]["arithmetic"]
+    sidecar.write_text(json.dumps(about))
+    older = typed(line)
+    assert older.code == 2
+    assert "arithmetic" in older.err
+    assert "floating point, whose rounding no proof covers" in " ".join(typed(f"report {run_copy}").err.split())
+
+
+def test_another_look_says_that_it_spends_alpha_again(typed: Typed, run_copy: Path) -> None:
+    typed(f"certify {run_copy} --n 200 --max 2")
+    assert "spends alpha" not in typed(f"certify {run_copy} --n 200 --max 2 --overwrite").err
+    for other, named in (("--n 200 --seed 1", "another seed"), ("--n 400 --seed 1", "another n")):
+        assert f"{named}: each look" in typed(f"certify {run_copy} {other} --max 2 --overwrite").err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import get_args
 
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from smoothctl import certify
+from smoothctl import UsageError, certify
 from smoothctl.base.draws import Stream
 from smoothctl.hooks.noises import ABSTAIN
 from smoothctl.hooks.registry import registry
@@ -267,3 +268,34 @@ def test_constant_model_is_proved_early() -> None:
     (certificate,) = certify(Constant(), grey_images(1, 0.5), sigma=0.5, radii=(0.5,))
     assert (certificate.radius, certificate.verdict) == (0.5, "certified")
     assert certificate.n <= 200
+
+
+@pytest.mark.parametrize("n", [10**6, 10**7, 10**9])
+def test_a_budget_costs_no_more_to_plan_at_any_n(n: int) -> None:
+    choose_n(7, 100, PRICES["fast"], GAUSSIAN, ALPHA, n)  # tables for this n are made once
+    start = time.perf_counter()
+    for failures in range(8, 28):
+        choose_n(failures, 100, PRICES["fast"], GAUSSIAN, ALPHA, n)
+    assert (time.perf_counter() - start) / 20 < 0.05  # half a millisecond on an idle core
+
+
+def test_an_alpha_that_no_n_can_help_says_so() -> None:
+    with pytest.raises(UsageError, match="no n proves anything at alpha=1e-20; give a larger alpha"):
+        make(radii=(0.1,), alpha=1e-20)
+
+
+@pytest.mark.parametrize(
+    "values", [{}, {"radii": (0.05, 0.1, 0.2)}, {"budget": "fast"}, {"bound": "multi"}], ids=lambda v: "-".join(v)
+)
+def test_linear_models_are_certified_beyond_their_distance_no_more_often_than_alpha(values: dict) -> None:
+    """600 images at a distance of .1 whose noise is exact: false radii are Binomial(600, alpha) at most."""
+    pixel = (127 + 26) / 255
+    network = Threshold()
+    images = torch.zeros(600, 1, 1, 1) + pixel
+    made = certify(network, images, sigma=0.25, n0=20, n=400, alpha=0.1, batch_size=20_000, **values)
+    assert {item.arithmetic for item in made} == {"exact, grid 1/255"}
+    # The rounded classifier says 1 from 128 on: p_A is that of the half-space at 127.5.
+    distance = pixel - 127.5 / 255
+    wrong = sum(item.radius > (distance if item.predict == 1 else -1.0) for item in made if item.predict >= 0)
+    assert wrong <= stats.binom.ppf(1 - 1e-4, 600, 0.1)
+    assert sum(item.predict == 1 for item in made) > 300

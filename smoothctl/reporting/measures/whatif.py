@@ -55,8 +55,8 @@ def _number(kind: str, value: str) -> float:
         number = float(value)
     except ValueError:
         raise UsageError(f"--what-if {kind}={value}: not a number") from None
-    if kind == "alpha" and not 0 < number < 1:
-        raise UsageError(f"--what-if alpha={value}: alpha must lie between 0 and 1")
+    if kind == "alpha" and not 0 < number < 0.5:
+        raise UsageError(f"--what-if alpha={value}: alpha must lie between 0 and 1/2")
     if kind == "n" and not (number >= 1 and number == int(number)):
         raise UsageError(f"--what-if n={value}: n must be a whole number, at least 1")
     return number
