@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Any
 
 import torch
@@ -10,6 +9,7 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from smoothctl.base.errors import UsageError
+from smoothctl.base.names import did_you_mean
 from smoothctl.training.initial import split_parameters
 from smoothctl.training.settings import TrainSettings
 
@@ -75,9 +75,8 @@ def build_optimizer(model: nn.Module, settings: TrainSettings, classes: int = 0)
     name = SGD[settings.nesterov] if settings.optimizer == "sgd" else settings.optimizer
     known = list(map(str, list_optimizers()))
     if name not in known:
-        close = difflib.get_close_matches(name, known, n=3)
-        hint = f"did you mean {' or '.join(close)}?" if close else "timm's names are known, such as adamw, lamb or lion"
-        raise UsageError(f"--optimizer {settings.optimizer}: there is no such optimiser; {hint}")
+        hint = did_you_mean(name, known) or "timm's names are known, such as adamw, lamb or lion."
+        raise UsageError(f"--optimizer {settings.optimizer}: there is no such optimiser. {hint}")
     if get_optimizer_info(name).second_order:
         raise UsageError(f"--optimizer {name} needs second derivatives, which training here does not compute")
     try:

@@ -172,7 +172,7 @@ def test_lower_precision_and_the_average_are_on_record(typed: Typed, workplace: 
     ("wrong", "message"),
     [
         ("--precision fp16", "needs a GPU"),
-        ("--optimizer adamv", "did you mean"),
+        ("--optimizer adamv", "Did you mean"),
         ("--optimizer adamw --nesterov", "belongs to --optimizer sgd"),
         ("--schedule poly", "--schedule"),
         ("--track tensorbord", "Did you mean tensorboard"),

@@ -81,7 +81,7 @@ def test_a_state_goes_on_exactly(settings: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "message"), [("adamv", "did you mean"), ("adahessian", "second"), ("xyz", "timm's names")]
+    ("name", "message"), [("adamv", "Did you mean"), ("adahessian", "second"), ("xyz", "timm's names")]
 )
 def test_an_optimizer_that_cannot_be_used_is_refused(name: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
