@@ -93,7 +93,7 @@ def choose_architecture(
     problem: SmoothctlError | None = None
     if imported.arch is not None and _is_known(imported.arch):
         try:
-            return _fit(search, imported.arch, f"the file says {imported.arch!r}")
+            return _fit(search, imported.arch, f"the file says {imported.arch!r}", named_by_file=True)
         except OtherClasses:
             raise
         except SmoothctlError as error:
@@ -112,8 +112,11 @@ def choose_architecture(
     )
 
 
-def _fit(search: _Search, arch: str, why: str) -> Fitted:
-    """Build one architecture; take the weights that fit it whole. Raises SmoothctlError that lists what does not."""
+def _fit(search: _Search, arch: str, why: str, named_by_file: bool = False) -> Fitted:
+    """Build one architecture; take the weights that fit it whole. Raises SmoothctlError that lists what does not.
+
+    One that the file names may be no larger than its tensors.
+    """
     entry = find_architecture(arch)
     dataset = search.home(entry)
     if dataset is None:
@@ -121,7 +124,10 @@ def _fit(search: _Search, arch: str, why: str) -> Fitted:
     shape, classes = search.shape(entry, dataset), len(dataset.class_names)
     if not classes:
         raise UsageError(f"the class names of {dataset.name} come from its files: give --dataset and --data")
-    own = build_classifier(arch, classes, shape, search.options).network.state_dict()
+    held = search.variants[0].state if named_by_file else None
+    own = build_classifier(
+        arch, classes, shape, search.options, held=held, confirmed=search.options
+    ).network.state_dict()
     for weights in search.variants:
         if not misfits(own, weights.state):
             return Fitted(canonical_arch(arch), weights, dataset, shape, why, _published(entry))
@@ -213,7 +219,7 @@ def _try_families(search: _Search, arch: str | None) -> Iterator[str]:
     for entry in registry().all("architecture"):
         if _is_library(entry):
             try:
-                _fit(search, entry.name + arch, "")
+                _fit(search, entry.name + arch, "", named_by_file=True)
             except OtherClasses:
                 yield entry.name + arch
             except SmoothctlError:

@@ -159,6 +159,27 @@ def test_sizes_of_a_file_are_bounded_by_its_tensors(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("arch", ["timm/vit_giant_patch14_dinov2", "vit_giant_patch14_dinov2"])
+def test_a_name_in_a_strangers_file_asks_for_no_more_than_its_tensors(arch: str, tmp_path: Path) -> None:
+    """A network of a thousand million values is not begun for a file of twenty."""
+    from torch.nn import Parameter
+
+    torch.save({"arch": arch, "state_dict": {"a.weight": torch.zeros(4, 5), "b": torch.zeros(1)}}, tmp_path / "a.pt")
+    values = 0
+
+    def count(module: object, name: str, value: Parameter | None) -> None:
+        nonlocal values
+        values += 0 if value is None else value.numel()
+
+    handle = torch.nn.modules.module.register_module_parameter_registration_hook(count)
+    try:
+        with pytest.raises(SmoothctlError):
+            load_model(tmp_path / "a.pt")
+    finally:
+        handle.remove()
+    assert values < 400_000_000  # those of all the registered architectures that are compared by name
+
+
 def test_a_full_disk_is_one_line_whatever_the_format(run_copy: Path, tmp_path: Path) -> None:
     """A limit on the size of files stands for the full disk."""
     for name in ("new.pt", "new.safetensors"):
