@@ -107,9 +107,14 @@ class Job:
         count = len(self.indices)
         return (
             f"{count} of {len(self.images)} images of {self.dataset.name} {self.split} "
-            f"(idx {first}..{last} step {step}), {self._at_most}{self.settings.most_copies:,} forward passes each, "
-            f"{count * self.settings.most_copies:,} in all"
+            f"(idx {first}..{last} step {step}){self._brought_to}, "
+            f"{self._at_most}{self.settings.most_copies:,} forward passes each, {count * self.settings.most_copies:,} in all"
         )
+
+    @property
+    def _brought_to(self) -> str:
+        how = transform_of(self.images)
+        return f", brought to {how}" if how else ""
 
     @property
     def _at_most(self) -> str:

@@ -216,6 +216,21 @@ def test_training_names_the_broken_image(tree: Path, tmp_path: Path, capsys: pyt
         assert "Traceback" not in line
 
 
+def test_a_broken_test_image_is_named_with_its_split_and_the_epoch_is_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    for split in ("train", "test"):
+        for number, name in enumerate(("cat", "dog")):
+            picture(tmp_path / "tree" / split / name / "a.png", number)
+    (tmp_path / "tree" / "test" / "dog" / "a.png").write_bytes(b"no image")
+    command = ["train", "--dataset", "folder", "--data", str(tmp_path / "tree"), "--arch", "lenet", "--epochs", "1"]
+    assert run([*command, "--lr", "0.001", "--out", str(tmp_path / "run")]) == 1
+    line = capsys.readouterr().err.strip().splitlines()[-1]
+    assert "image 1 of the test split cannot be read" in line
+    assert "test/dog/a.png" in line
+    assert (tmp_path / "run" / "state.pt").exists()
+
+
 @pytest.mark.parametrize(("name", "file"), [("cifar10", "cifar-10-batches-py"), ("mnist", "MNIST/raw")])
 def test_a_missing_dataset_says_where_it_looked_and_which_flag_fetches_it(
     name: str, file: str, tmp_path: Path, capsys: pytest.CaptureFixture
@@ -379,13 +394,16 @@ def test_resizing_is_torchvisions(size: tuple[int, int], tmp_path: Path) -> None
     np.testing.assert_array_equal(np.array(Fit((3, 224, 224), 256)(image)), np.array(theirs))
 
 
-def test_the_transformation_is_on_record_and_images_come_to_the_models_shape(tree: Path, tmp_path: Path) -> None:
+def test_the_transformation_is_on_record_and_images_come_to_the_models_shape(
+    tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
     out = trained_on(tree, tmp_path / "run")
     big = tmp_path / "big"
     for number in range(12):
         picture(big / str(number) / "a.png", number, size=(20, 12))
     code, _ = certify(out, tmp_path / "log.tsv", "--data", str(big))
     assert code == 0
+    assert "brought to RGB, bilinear, to cover 8x8" in capsys.readouterr().err
     record = json.loads((tmp_path / "log.json").read_text())
     assert "RGB, bilinear, to cover 8x8" in json.dumps(record)
     assert load_model(out).info.input_shape == (3, 8, 8)
