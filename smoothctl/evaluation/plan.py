@@ -108,7 +108,8 @@ class Job:
         return (
             f"{count} of {len(self.images)} images of {self.dataset.name} {self.split} "
             f"(idx {first}..{last} step {step}){self._brought_to}, "
-            f"{self._at_most}{self.settings.most_copies:,} forward passes each, {count * self.settings.most_copies:,} in all"
+            f"{self._at_most}{self.settings.most_copies:,} forward passes each, "
+            f"{count * self.settings.most_copies:,} in all"
         )
 
     @property
