@@ -8,14 +8,14 @@ from typing import Any
 
 import typer
 
-from smoothctl.cli import EPILOG, app
+from smoothctl.cli import EPILOG, make_app
 
 PAGE = Path(__file__).with_name("cli.md")
 
 
 def page() -> str:
     """The whole page."""
-    group: Any = typer.main.get_command(app)
+    group: Any = typer.main.get_command(make_app())
     parts = ["# Command line", "Made by `python docs/generate_cli.py`; a test holds it against the code.", EPILOG]
     parts += [section(name, command) for name, command in group.commands.items()]
     return "\n\n".join(parts) + "\n"

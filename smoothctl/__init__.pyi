@@ -4,6 +4,7 @@ from .base.draws import Draws as Draws
 from .base.errors import SmoothctlError as SmoothctlError
 from .base.errors import UsageError as UsageError
 from .base.names import did_you_mean as did_you_mean
+from .evaluation.image_files import predict_files as predict_files
 from .hooks.datasets import ArrayImages as ArrayImages
 from .hooks.datasets import Dataset as Dataset
 from .hooks.datasets import LabelledImages as LabelledImages
@@ -31,6 +32,7 @@ from .images.published import fetching as fetching
 from .images.published import require_files as require_files
 from .models.checkpoint import load_model as load_model
 from .models.classifier import build_classifier as build_classifier
+from .models.convert import convert as convert
 from .models.import_checkpoint import Assumptions as Assumptions
 from .models.import_checkpoint import read_weights as read_weights
 from .smoothing.certify import certify as certify
@@ -47,5 +49,8 @@ from .toolkit.augmentation import random_crop as random_crop
 from .toolkit.augmentation import random_flip as random_flip
 from .toolkit.augmentation import random_resized_crop as random_resized_crop
 from .toolkit.averaged_softmax import soft_vote as soft_vote
+from .training.launch import TrainedRun as TrainedRun
+from .training.launch import train as train
+from .training.transfer import transfer as transfer
 
 __version__: str

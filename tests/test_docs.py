@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from smoothctl.cli import app
+from smoothctl.cli import make_app
 from smoothctl.hooks import specs
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -23,7 +23,7 @@ def commands() -> list[str]:
     """Every line of a page that a user would type, and every example of a help page."""
     lines = [line for page in PAGES for line in page.read_text().splitlines()]
     typed = [line.split("  #")[0].strip() for line in lines if re.match(r"(    |\t)smoothctl ", line)]
-    for command in typer.main.get_command(app).commands.values():  # type: ignore[attr-defined]
+    for command in typer.main.get_command(make_app()).commands.values():  # type: ignore[attr-defined]
         typed += re.findall(r"`(smoothctl [^`]+)`", command.epilog or "")
     return sorted(set(typed))
 
@@ -31,7 +31,7 @@ def commands() -> list[str]:
 @pytest.mark.parametrize("line", commands())
 def test_documented_commands_parse(line: str) -> None:
     _, name, *arguments = shlex.split(line)
-    command = typer.main.get_command(app).commands[name]  # type: ignore[attr-defined]
+    command = typer.main.get_command(make_app()).commands[name]  # type: ignore[attr-defined]
     command.make_context(name, arguments)
 
 

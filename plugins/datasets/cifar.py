@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -69,7 +68,7 @@ def register_datasets() -> list[Dataset]:
             std=(0.2023, 0.1994, 0.2010),
             summary="CIFAR-10, 32x32 colour images of ten classes",
             augment=augment,
-            recipe=replace(recipe, source="CRT paper (NeurIPS 2022), table 16"),
+            recipe=recipe.replace(source="CRT paper (NeurIPS 2022), table 16"),
         ),
         Dataset(
             "cifar100",
@@ -81,6 +80,6 @@ def register_datasets() -> list[Dataset]:
             summary="CIFAR-100, 32x32 colour images of a hundred classes",
             augment=augment,
             like="cifar10",
-            recipe=replace(recipe, source="smoothctl's default, after the CRT paper's CIFAR-10 setting"),
+            recipe=recipe.replace(source="smoothctl's default, after the CRT paper's CIFAR-10 setting"),
         ),
     ]

@@ -7,7 +7,7 @@ class SmoothctlError(Exception):
     exit_code = 1
 
 
-class UsageError(SmoothctlError):
+class UsageError(SmoothctlError, ValueError):
     """A request that cannot be carried out as it was written. Exit code 2."""
 
     exit_code = 2

@@ -5,14 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from smoothctl.base.errors import UsageError
+
 SLURM_INDEX, SLURM_FIRST, SLURM_STEP, SLURM_COUNT = (
     f"SLURM_ARRAY_TASK_{name}" for name in ("ID", "MIN", "STEP", "COUNT")
 )
 
 
 def world_size(environment: Mapping[str, str] = os.environ) -> int:
-    """How many processes were started together; 1 without a launcher."""
-    return int(environment.get("WORLD_SIZE", "1"))
+    """How many processes were started together; 1 without a launcher. Raises UsageError for what is no number."""
+    text = environment.get("WORLD_SIZE", "1")
+    if not text.isdecimal() or int(text) < 1:
+        raise UsageError(f"WORLD_SIZE is {text}, which is no number of processes; start them by torchrun, or unset it")
+    return int(text)
 
 
 def local_rank(environment: Mapping[str, str] = os.environ) -> int:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import signal
 import sys
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import typer
@@ -11,7 +13,7 @@ import typer
 from smoothctl.base import console, memory
 from smoothctl.base.about import __version__
 from smoothctl.base.errors import SmoothctlError
-from smoothctl.cli import certify, convert, plugins, predict, report, train, transfer
+from smoothctl.base.settings import COMMANDS
 
 INTERRUPTED = 130
 EPILOG = (
@@ -23,19 +25,25 @@ EPILOG = (
     "130 interrupted (the same command goes on)."
 )
 
-app = typer.Typer(
-    name="smoothctl",
-    help="Train, transfer, certify and report provably robust image classifiers (randomized smoothing).",
-    epilog=EPILOG,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    pretty_exceptions_show_locals=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    rich_markup_mode="markdown",
-)
-for module in (train, transfer, certify, predict, report, convert, plugins):
-    environment = {"auto_envvar_prefix": f"SMOOTHCTL_{module.NAME.upper()}"}
-    app.command(module.NAME, epilog=module.EXAMPLES, context_settings=environment)(module.command)
+
+def make_app(names: Sequence[str] = COMMANDS) -> typer.Typer:
+    """The command line with these commands; each is imported only if it is among them."""
+    app = typer.Typer(
+        name="smoothctl",
+        help="Train, transfer, certify and report provably robust image classifiers (randomized smoothing).",
+        epilog=EPILOG,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        pretty_exceptions_show_locals=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        rich_markup_mode="markdown",
+    )
+    app.callback()(_top)
+    for name in names:
+        module = importlib.import_module(f"smoothctl.cli.{name}")
+        environment = {"auto_envvar_prefix": f"SMOOTHCTL_{name.upper()}"}
+        app.command(name, epilog=module.EXAMPLES, context_settings=environment)(module.command)
+    return app
 
 
 def _print_version(asked: bool) -> None:
@@ -44,7 +52,6 @@ def _print_version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _top(
     version: bool = typer.Option(False, "--version", help="Print the version.", callback=_print_version, is_eager=True),
 ) -> None:
@@ -67,7 +74,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 def run(arguments: list[str]) -> int:
     """Run one command and return its exit code."""
     try:
-        result: Any = typer.main.get_command(app).main(args=arguments, prog_name="smoothctl", standalone_mode=False)
+        names = arguments[:1] if arguments[:1] and arguments[0] in COMMANDS else COMMANDS
+        command = typer.main.get_command(make_app(names))
+        result: Any = command.main(args=arguments, prog_name="smoothctl", standalone_mode=False)
         sys.stdout.flush()
     except typer.TyperException as error:
         message = " ".join(error.format_message().split())
@@ -87,5 +96,4 @@ def run(arguments: list[str]) -> int:
 
 
 def _command(arguments: list[str]) -> str:
-    names = {module.NAME for module in (train, transfer, certify, predict, report, convert, plugins)}
-    return f"{arguments[0]} " if arguments and arguments[0] in names else ""
+    return f"{arguments[0]} " if arguments and arguments[0] in COMMANDS else ""

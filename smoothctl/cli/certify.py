@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-import typer
+from pathlib import Path
 
 from smoothctl.cli import evaluation, options
+from smoothctl.evaluation.settings import LogOptions, Sharding
+from smoothctl.images.settings import DataSource
+from smoothctl.models.settings import ModelSource
+from smoothctl.smoothing.settings import CertifySettings, Computing
 
 NAME = "certify"
 EXAMPLES = (
@@ -15,54 +17,18 @@ EXAMPLES = (
 )
 
 
-@options.shared(evaluation.Evaluation)
+@options.with_flags
 def command(
-    context: typer.Context,
+    settings: CertifySettings,
+    source: DataSource,
+    given: ModelSource,
+    computing: Computing,
+    sharding: Sharding,
+    log: LogOptions,
     model: evaluation.Model = None,
-    n0: Annotated[int, options.option("--n0", help="Noisy copies to select the class; at least 1.")] = 100,
-    n: Annotated[
-        int | None,
-        options.option(
-            "--n",
-            help="Fresh noisy copies to estimate p_A; with --radii or --budget, the most that one image may use. "
-            "[default: 100000; 125000 with --radii]",
-        ),
-    ] = None,
-    radii: Annotated[
-        str | None,
-        options.option(
-            "--radii",
-            metavar="R,R,...",
-            help="Ask only which of these radii are proved: the same guarantee with far fewer copies.",
-        ),
-    ] = None,
-    budget: Annotated[
-        str | None,
-        options.option("--budget", help="Choose n per image from a pilot: precise, balanced, fast or draft."),
-    ] = None,
-    bound: Annotated[
-        str, options.option("--bound", help="binary, or multi: bound the runner-up too, which can certify p_A < 1/2.")
-    ] = "binary",
-    skip_misclassified: Annotated[
-        bool,
-        options.option(
-            "--skip-misclassified",
-            help="For evaluation: stop after selection if the class is not the label, which certified accuracy and ACR "
-            "cannot notice.",
-        ),
-    ] = False,
-    shard: Annotated[
-        str | None,
-        options.option(
-            "--shard",
-            metavar="I/K",
-            help="Do the I-th of K shares (or slurm: the share of this task of a Slurm array), into a log of its own.",
-        ),
-    ] = None,
-    merge: Annotated[
-        bool, options.option("--merge", help="Join the logs of all shares into one, without computing anything.")
-    ] = False,
-    **values: Any,
+    dry_run: options.DryRun = False,
+    json: options.Json = False,
+    config: options.Config = None,
 ) -> None:
     """Certify images: a radius within which the smoothed classifier provably does not change.
 
@@ -72,35 +38,37 @@ def command(
     cannot make a radius false; others in floating-point arithmetic. Every finished image is on
     disk at once; the same command goes on with a log that was cut short.
 
-    `--radii` and `--budget` are stopping rules with the same guarantee that need far fewer copies:
+    `--radii` and `--budget` are stopping rules with the same guarantee that need far fewer samples:
     the first asks only which of these radii are proved (enough for a table of certified accuracy),
     the second chooses n per image (for ACR). `torchrun --nproc-per-node N -m smoothctl --
     certify ...` shares the images out.
     """
-    from smoothctl.base.errors import UsageError
-    from smoothctl.base.settings import validated
-    from smoothctl.cli.outcomes import show_log
-    from smoothctl.records.log import default_log, require_complete
-    from smoothctl.records.shards import merge_shares, read_shard, share_path
-    from smoothctl.smoothing.settings import CertifySettings
+    from smoothctl.evaluation.plan import prepare
+    from smoothctl.records.log import default_log
+    from smoothctl.records.shards import read_shard, share_path
 
-    own = {"n0": n0, "n": n, "radii": options.numbers(radii, "--radii"), "budget": budget, "bound": bound,
-           "skip_misclassified": skip_misclassified}  # fmt: skip
-    named = (*evaluation.SETTINGS, *own)
-    settings = validated(CertifySettings, options.given({**values, **own}, named))
     settings.check()
-    evaluation.check_batch_size(values["batch_size"])
     chosen = evaluation.choose_model(model)
-    path = values["out"] or default_log(chosen, NAME)
-    if merge:
-        if shard is not None:
-            raise UsageError("--merge joins all shares; leave out --shard")
-        given = {name for name in named if options.was_given(context, name) and name != "backend"}
-        merged = merge_shares(path, settings.model_dump(mode="json", include=given), values["overwrite"])
-        show_log(merged, values["json"])
-        require_complete(merged)
+    path = log.out or default_log(chosen, NAME)
+    if sharding.merge:
+        _merge(path, settings, sharding, log, json)
         return
-    share = None if shard is None else read_shard(shard)
-    if share is not None:
-        path = share_path(path, share)
-    evaluation.work_on(evaluation.prepare(chosen, settings, values), chosen, path, values, share)
+    shard = None if sharding.shard is None else read_shard(sharding.shard)
+    if shard is not None:
+        path = share_path(path, shard)
+    job = prepare(chosen, settings, source, given, computing)
+    evaluation.work_on(job, chosen, path, log, dry_run, json, shard)
+
+
+def _merge(path: Path, settings: CertifySettings, sharding: Sharding, log: LogOptions, json: bool) -> None:
+    from smoothctl.base.errors import UsageError
+    from smoothctl.cli.outcomes import show_log
+    from smoothctl.records.log import require_complete
+    from smoothctl.records.shards import merge_shares
+
+    if sharding.shard is not None:
+        raise UsageError("--merge joins all shards; leave out --shard")
+    given = settings.model_dump(mode="json", include=set(settings.given()) - {"backend"})
+    merged = merge_shares(path, given, log.overwrite)
+    show_log(merged, json)
+    require_complete(merged)

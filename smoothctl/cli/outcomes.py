@@ -3,56 +3,38 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from smoothctl.base import console
 from smoothctl.cli import options
 
 if TYPE_CHECKING:
-    from smoothctl.records.cost import Link
     from smoothctl.records.log import Log
-    from smoothctl.training.execution import Execution
-    from smoothctl.training.settings import TrainSettings
-    from smoothctl.training.trainer import Estimate, Trainer
+    from smoothctl.training.launch import PlannedRun, TrainedRun
+    from smoothctl.training.trainer import Estimate
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """A run that is finished or planned: as plain data and as text."""
-
-    out: Path
-    document: dict[str, Any]
-    text: str
-
-
-def show(outcomes: Sequence[Outcome], as_json: bool) -> None:
-    """Print one run, or several of a chain; nothing for those that are silent."""
-    outcomes = [outcome for outcome in outcomes if outcome.text]
-    if as_json and outcomes:
-        documents = [outcome.document for outcome in outcomes]
+def show_runs(planned: Iterable[PlannedRun], dry_run: bool, as_json: bool) -> None:
+    """Do runs one after the other, or say what they would cost; print each, or one JSON document of all."""
+    documents = []
+    texts = []
+    for run in planned:
+        document, text = _plan(run) if dry_run else _done(run.start())
+        if run.execution.group.leads:
+            documents.append(document)
+            texts.append(text)
+    if as_json and documents:
         console.result(json.dumps(documents[0] if len(documents) == 1 else {"runs": documents}, indent=2))
         return
-    for outcome in outcomes:
-        console.result(outcome.text)
+    for text in texts:
+        console.result(text)
 
 
-def silent(out: Path) -> Outcome:
-    """A run of which the first of torchrun's processes speaks."""
-    return Outcome(out, {}, "")
-
-
-def where(execution: Execution) -> str:
-    """``cpu``, or how many processes there are on what."""
-    world = execution.group.world
-    return str(execution.device) if world == 1 else f"{world} processes, each on {execution.device.type}"
-
-
-def planned(trainer: Trainer, estimate: Estimate, out: Path) -> Outcome:
+def _plan(run: PlannedRun) -> tuple[dict[str, Any], str]:
     """A dry run: the settings, the plan and what it may cost."""
-    settings, count = trainer.settings, len(trainer.data.train)
+    trainer, estimate = run.estimate()
+    settings, count = run.settings, len(run.data.train)
     plan = {
         "images": count, "steps_per_epoch": trainer.batches.steps_per_epoch, "estimated_seconds": estimate.seconds,
         **{f"{name}_per_image": value for name, value in estimate.passes.items()},
@@ -62,15 +44,15 @@ def planned(trainer: Trainer, estimate: Estimate, out: Path) -> Outcome:
     if len(shown) > 4:
         shown = [shown[0], "...", shown[-1]]
     lines = [
-        f"settings (nothing is written; the run would go into {out}):",
+        f"settings (nothing is written; the run would go into {run.path}):",
         *options.show_settings(settings.model_dump()),
         f"plan: {count:,} images, {trainer.batches.steps_per_epoch:,} steps an epoch, {settings.epochs} epochs, "
         f"learning rates {', '.join(shown)}",
         f"cost: {_passes(estimate)}",
-        f"estimate: about {console.duration(estimate.seconds)} on {where(trainer.execution)}",
+        f"estimate: about {console.duration(estimate.seconds)} on {run.execution.where}",
     ]
-    document = {"out": str(out), "settings": settings.model_dump(mode="json"), "plan": plan}
-    return Outcome(out, document, "\n".join(lines))
+    document = {"out": str(run.path), "settings": settings.model_dump(mode="json"), "plan": plan}
+    return document, "\n".join(lines)
 
 
 def _passes(estimate: Estimate) -> str:
@@ -87,33 +69,29 @@ def own_code(arch: str) -> str:
     return f" --arch {arch}" if is_own(arch) else ""
 
 
-def finished(out: Path, settings: TrainSettings, history: list[dict[str, Any]], lineage: Sequence[Link]) -> Outcome:
-    """A run that is done: its accuracy, its cost and that of its lineage, and what to do next."""
-    from smoothctl.records import cost
-    from smoothctl.training.noisy_accuracy import run_is_at_chance
-
-    own, last = cost.total(history), history[-1]
-    before = cost.seconds(lineage) if lineage else 0.0
+def _done(run: TrainedRun) -> tuple[dict[str, Any], str]:
+    """A run that is done: its accuracy, its cost, and that of its lineage."""
+    if not run.leads:
+        return {}, ""
+    settings, own, whole = run.settings, run.cost, run.lineage_seconds
     spent = f"training took {console.duration(own.seconds)}"
-    if before:
-        spent += f", {console.duration(before + own.seconds)} with all that led to the teacher"
+    if run.lineage and whole is not None:
+        spent += f", {console.duration(whole)} with all that led to the teacher"
     text = (
-        f"{out}: {settings.arch} on {settings.dataset}, sigma {settings.sigma:g}, {settings.epochs} epochs, "
-        f"noisy accuracy on test images {100 * last['heldout_accuracy']:.1f} %; {spent}\n"
+        f"{run.path}: {settings.arch} on {settings.dataset}, sigma {settings.sigma:g}, {settings.epochs} epochs, "
+        f"noisy accuracy on test images {100 * run.noisy_accuracy:.1f} %; {spent}\n"
     )
-    if run_is_at_chance(last):
-        text += _advise(last, settings)
-    else:
-        text += f"next: smoothctl certify {out}{own_code(settings.arch)}"
+    text += _advise(run) if run.at_chance else f"next: smoothctl certify {run.path}{own_code(settings.arch)}"
     document = {
-        "run": str(out), "settings": settings.model_dump(mode="json"), "epochs": history,
-        "cost": {**vars(own), "lineage_seconds": None if before is None else before + own.seconds},
+        "run": str(run.path), "settings": settings.model_dump(mode="json"), "epochs": list(run.epochs),
+        "cost": {**vars(own), "lineage_seconds": whole},
     }  # fmt: skip
-    return Outcome(out, document, text)
+    return document, text
 
 
-def _advise(last: dict[str, Any], settings: TrainSettings) -> str:
+def _advise(run: TrainedRun) -> str:
     """What to try with a run that is hardly better than guessing."""
+    settings, last = run.settings, run.epochs[-1]
     ways = [f"--lr {settings.lr / 10:g} (now {settings.lr:g})", "--warmup-epochs 2", f"--epochs {2 * settings.epochs}"]
     if settings.options and settings.teacher_sha256 is None:
         ways.append(f"milder options of the method (smoothctl plugins {settings.method})")

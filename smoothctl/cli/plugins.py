@@ -105,7 +105,7 @@ def _options(method: Any) -> list[dict[str, Any]]:
 
 def _recipe(recipe: Any) -> str:
     stated = [
-        f"{key}={value}" for key, value in vars(recipe).items() if value not in (None, {}, "") and key != "source"
+        f"{key}={value}" for key, value in recipe.plain().items() if value not in (None, {}, "") and key != "source"
     ]
     return ", ".join(stated) + (f" ({recipe.source})" if recipe.source else "")
 
@@ -116,5 +116,5 @@ def _plain(entry: Registered) -> dict[str, Any]:
     }  # fmt: skip
     if entry.kind == "method":
         plain["options"] = _options(entry.value)
-        plain["recipes"] = [dict(vars(recipe)) for recipe in entry.value.recipes]
+        plain["recipes"] = [recipe.plain() for recipe in entry.value.recipes]
     return plain

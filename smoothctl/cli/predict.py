@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json as json_format
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from smoothctl.base import console
 from smoothctl.cli import evaluation, options
+from smoothctl.evaluation.settings import LogOptions
+from smoothctl.images.settings import DataSource
+from smoothctl.models.settings import ModelSource
+from smoothctl.smoothing.settings import Computing, PredictSettings
 
 if TYPE_CHECKING:
     from smoothctl.evaluation.image_files import FilePrediction
@@ -21,14 +25,20 @@ EXAMPLES = (
 )
 
 
-@options.shared(evaluation.Evaluation)
+@options.with_flags
 def command(
+    settings: PredictSettings,
+    source: DataSource,
+    given: ModelSource,
+    computing: Computing,
+    log: LogOptions,
     model: evaluation.Model = None,
     images: Annotated[
         list[Path] | None, typer.Argument(metavar="[IMAGE]...", help="Image files; without any, the dataset's split.")
     ] = None,
-    n: Annotated[int, options.option("--n", help="Noisy copies; at least 1.")] = 1000,
-    **values: Any,
+    dry_run: options.DryRun = False,
+    json: options.Json = False,
+    config: options.Config = None,
 ) -> None:
     """Predict with abstention: the smoothed classifier's class, wrong with probability at most alpha.
 
@@ -36,30 +46,20 @@ def command(
     resized so that its shorter side fits the model (bilinear), then cropped in the centre, and
     brought to the model's channels; noise comes after that.
     """
-    from smoothctl.base.settings import validated
-    from smoothctl.evaluation.plan import warn_other_function
     from smoothctl.records.log import default_log
-    from smoothctl.smoothing.settings import PredictSettings
 
-    settings = validated(PredictSettings, options.given({**values, "n": n}, evaluation.SETTINGS))
     settings.check()
-    evaluation.check_batch_size(values["batch_size"])
     chosen = evaluation.choose_model(model)
-    certified = default_log(chosen, "certify")
     if images:
-        from smoothctl.base.devices import choose_device
         from smoothctl.evaluation.image_files import predict_files
 
-        given = options.assumptions(values, values["dataset"])
-        device = choose_device(values["device"])
-        found = predict_files(
-            chosen, images, settings, device, values["batch_size"], given, values["denoiser"], certified
-        )
-        show_files(found, values["json"])
+        show_files(predict_files(chosen, images, settings=settings, given=given, computing=computing), json)
         return
-    job = evaluation.prepare(chosen, settings, values)
-    warn_other_function(job.classifier, certified)
-    evaluation.work_on(job, chosen, values["out"] or default_log(chosen, NAME), values)
+    from smoothctl.evaluation.plan import prepare, warn_other_function
+
+    job = prepare(chosen, settings, source, given, computing)
+    warn_other_function(job.classifier, default_log(chosen, "certify"))
+    evaluation.work_on(job, chosen, log.out or default_log(chosen, NAME), log, dry_run, json)
 
 
 def show_files(predictions: list[FilePrediction], as_json: bool) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-from smoothctl.cli import options, outcomes, training
+from smoothctl.cli import options
+from smoothctl.images.settings import DataSource
+from smoothctl.training.settings import RunOptions, TrainSettings
 
 NAME = "train"
 EXAMPLES = (
@@ -13,31 +13,23 @@ EXAMPLES = (
 )
 
 
-@options.shared(training.Training)
+@options.with_flags
 def command(
-    method: Annotated[
-        str, options.option("--method", help="Training objective; `smoothctl plugins` lists them.")
-    ] = "gaussian",
-    arch: Annotated[str | None, options.option("--arch", help="Architecture. [default: the recipe's]")] = None,
-    dataset: Annotated[str, options.option("--dataset", help="Dataset; `smoothctl plugins` lists them.")] = "digits",
-    sigma: options.Sigma = None,
-    **values: Any,
+    settings: TrainSettings,
+    source: DataSource,
+    run: RunOptions,
+    dry_run: options.DryRun = False,
+    json: options.Json = False,
+    config: options.Config = None,
 ) -> None:
     """Train a base classifier for randomized smoothing.
 
     What is not given comes from the method's published recipe for the dataset, or from the
-    dataset's own. Noise is added to pixels in [0,1], never clipped, before the normalising first
+    dataset's own. Noise is added to pixels in [0,1], never clipped, before the normalization
     layer. The same command goes on with a run that was stopped.
     """
-    require_no_teacher(method)
-    outcome = training.run_training({**values, "sigma": sigma}, arch, dataset, method)
-    outcomes.show([outcome], values["json"])
+    from smoothctl.cli import outcomes
+    from smoothctl.training.launch import plan_run, require_no_teacher
 
-
-def require_no_teacher(method: str) -> None:
-    """Raise UsageError for a method that cannot be used without a teacher."""
-    from smoothctl.base.errors import UsageError
-    from smoothctl.hooks.registry import registry
-
-    if registry().find("method", method).value.needs_teacher:
-        raise UsageError(f"--method {method} needs a teacher; use: smoothctl transfer --teacher MODEL --student ARCH")
+    require_no_teacher(settings.method)
+    outcomes.show_runs([plan_run(settings, source, run)], dry_run, json)

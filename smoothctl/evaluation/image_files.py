@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from smoothctl.base import console
+from smoothctl.base.devices import choose_device
 from smoothctl.base.errors import UsageError
+from smoothctl.base.settings import keyword_settings
 from smoothctl.evaluation.plan import warn_mismatch, warn_other_function
 from smoothctl.hooks.registry import registry
 from smoothctl.images.datasets import EIGHT_BIT, to_pixels
@@ -21,12 +22,13 @@ from smoothctl.images.files import open_image
 from smoothctl.images.resizing import Fit
 from smoothctl.models.checkpoint import load_model, require_sigma
 from smoothctl.models.composition import denoised
-from smoothctl.models.import_checkpoint import Assumptions
-from smoothctl.records.log import read_sidecar
+from smoothctl.models.import_checkpoint import assumptions
+from smoothctl.models.settings import ModelSource
+from smoothctl.records.log import default_log, read_sidecar
 from smoothctl.smoothing.backends import automatic_batch_size, make_ready
 from smoothctl.smoothing.predict import Prediction, majority_in
 from smoothctl.smoothing.sampling import Rule, Sampler
-from smoothctl.smoothing.settings import PredictSettings
+from smoothctl.smoothing.settings import Computing, PredictSettings
 
 
 @dataclass(frozen=True)
@@ -50,36 +52,34 @@ class FilePrediction:
         return {**vars(self), "path": str(self.path)}
 
 
+@keyword_settings
 def predict_files(
-    model_path: Path,
-    paths: Sequence[Path],
-    settings: PredictSettings,
-    device: torch.device,
-    batch_size: int | None,
-    given: Assumptions | None,
-    denoiser: Path | None,
-    certified: Path,
+    model: Path | str, paths: Sequence[Path | str], settings: PredictSettings, given: ModelSource, computing: Computing
 ) -> list[FilePrediction]:
     """Predict each file; its noise belongs to its pixels, so that neither name nor order matters.
 
-    ``certified`` is the model's certification log: by itself, the backend is the one used there. Raises UsageError
-    for a file that is not an image.
+    By itself, the backend is the one by which the model was certified. Raises UsageError for a file that is not an
+    image.
     """
-    model = denoised(load_model(model_path, device, given), denoiser, settings.sigma)
-    info = model.info
-    sigma = require_sigma(settings.sigma, model)
+    settings.check()
+    device = choose_device(computing.device)
+    assumed = assumptions(given, settings.dataset)
+    loaded = denoised(load_model(model, device, assumed), given.denoiser, settings.sigma)
+    certified = default_log(Path(model), "certify")
+    info = loaded.info
+    sigma = require_sigma(settings.sigma, loaded)
     noise = settings.noise or info.noise
-    warn_mismatch(model, sigma, noise)
-    images = [read_image(path, info.input_shape) for path in paths]
-    size = batch_size or automatic_batch_size(info.input_shape, device)
+    warn_mismatch(loaded, sigma, noise)
+    images = [read_image(Path(path), info.input_shape) for path in paths]
+    size = computing.batch_size or automatic_batch_size(info.input_shape, device)
     backend = settings.backend
     if backend == "auto" and read_sidecar(certified).get("settings", {}).get("backend") != "onnxruntime":
         backend = "eager"
-    classifier = make_ready(model.classifier, info.input_shape, device, size, settings.precision, backend)
+    classifier = make_ready(loaded.classifier, info.input_shape, device, size, settings.precision, backend)
     warn_other_function(classifier, certified)
     sampler: Sampler[Prediction] = Sampler(
         classifier, registry().find("noise", noise).value, sigma, settings.seed, device, size,
-        levels=EIGHT_BIT, model=model.classifier,
+        levels=EIGHT_BIT, model=loaded.classifier,
     )  # fmt: skip
 
     def rule(index: int) -> Rule[Prediction]:
@@ -88,7 +88,7 @@ def predict_files(
     outcomes = [next(sampler.run([(pixel_key(x), x)], rule)).outcome for x in images]
     return [
         FilePrediction(
-            path,
+            Path(path),
             outcome.predict,
             info.class_names[outcome.predict] if outcome.predict >= 0 else None,
             outcome.n,

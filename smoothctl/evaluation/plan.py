@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from smoothctl.base import console
-from smoothctl.base.devices import versions
+from smoothctl.base.devices import choose_device, versions
 from smoothctl.base.errors import UsageError
 from smoothctl.evaluation.classes import match_classes
 from smoothctl.hooks.datasets import Dataset, LabelledImages
@@ -28,17 +28,19 @@ from smoothctl.images.datasets import (
     read,
 )
 from smoothctl.images.resizing import transform_of
+from smoothctl.images.settings import DataSource
 from smoothctl.models.checkpoint import Model, load_model, require_sigma
 from smoothctl.models.classifier import find_architecture
 from smoothctl.models.composition import denoised
-from smoothctl.models.import_checkpoint import Assumptions
+from smoothctl.models.import_checkpoint import assumptions
+from smoothctl.models.settings import ModelSource
 from smoothctl.records.log import read_sidecar
 from smoothctl.smoothing.arithmetic import Arithmetic, arithmetic_for
 from smoothctl.smoothing.backends import Classifier, automatic_batch_size, make_ready
 from smoothctl.smoothing.certify import NO_LABEL, rules_in
 from smoothctl.smoothing.predict import majority, majority_in
 from smoothctl.smoothing.sampling import Rule, Sampler
-from smoothctl.smoothing.settings import CertifySettings, PredictSettings
+from smoothctl.smoothing.settings import CertifySettings, Computing, PredictSettings
 
 # From so many forward passes on, exporting the network to a faster runtime pays.
 WORTH_EXPORTING = 100_000
@@ -108,8 +110,8 @@ class Job:
         return (
             f"{count} of {len(self.images)} images of {self.dataset.name} {self.split} "
             f"(idx {first}..{last} step {step}){self._brought_to}, "
-            f"{self._at_most}{self.settings.most_copies:,} forward passes each, "
-            f"{count * self.settings.most_copies:,} in all"
+            f"{self._at_most}{self.settings.most_samples:,} forward passes each, "
+            f"{count * self.settings.most_samples:,} in all"
         )
 
     @property
@@ -131,7 +133,7 @@ class Job:
             start = time.perf_counter()
             list(sampler.run([(0, x)], lambda index: majority(trial, 0.5)))
             seconds = min(seconds, time.perf_counter() - start)
-        return seconds / trial * self.settings.most_copies * len(self.indices)
+        return seconds / trial * self.settings.most_samples * len(self.indices)
 
     def sampler(self, on_batch: Callable[[int], None] = lambda copies: None) -> Sampler[Any]:
         """A sampler for this job's model and noise."""
@@ -158,40 +160,37 @@ class Job:
 def prepare(
     model_path: Path,
     settings: CertifySettings | PredictSettings,
-    *,
-    data: Path | None,
-    device: torch.device,
-    download: bool = False,
-    batch_size: int | None = None,
-    given: Assumptions | None = None,
-    denoiser: Path | None = None,
+    source: DataSource,
+    given: ModelSource,
+    computing: Computing,
 ) -> Job:
     """Load and check everything that a job needs, before any sampling.
 
-    ``given`` says what a model file of other code does not; ``denoiser`` is put in front of the model.
     Raises UsageError for what does not fit together, and warns of a sigma that the model was not trained for.
     """
     settings.check()
     plugins = registry()
-    given = replace(given or Assumptions(), noise=settings.noise)
+    device = choose_device(computing.device)
+    assumed = assumptions(given, noise=settings.noise)
     asked = plugins.find("dataset", settings.dataset) if settings.dataset else None
     if asked is not None:
         known = asked.value if asked.value.shape and asked.value.class_names else None
         split = settings.split or default_split(asked.value)
-        given = replace(given, dataset=known or open_dataset(asked.value, split, data, download, size=given.size)[0])
-    model = denoised(load_model(model_path, device, given), denoiser, settings.sigma)
+        opened = known or open_dataset(asked.value, split, source.data, source.download, size=given.size)[0]
+        assumed = replace(assumed, dataset=opened)
+    model = denoised(load_model(model_path, device, assumed), given.denoiser, settings.sigma)
     entry = asked or plugins.find("dataset", model.info.dataset)
     split = settings.split or default_split(entry.value)
-    dataset, images = open_dataset(entry.value, split, data, download, model.info.input_shape)
+    shape = model.info.input_shape
+    dataset, images = open_dataset(entry.value, split, source.data, source.download, shape)
     dataset, images = match_classes(model, dataset, images)
     noise = plugins.find("noise", settings.noise or model.info.noise)
     sigma = require_sigma(settings.sigma, model)
     warn_mismatch(model, sigma, noise.name)
     indices = settings.indices(len(images))
-    shape = model.info.input_shape
-    size = batch_size or automatic_batch_size(shape, device)
+    size = computing.batch_size or automatic_batch_size(shape, device)
     backend = settings.backend
-    if backend == "auto" and settings.likely_copies * len(indices) < WORTH_EXPORTING:
+    if backend == "auto" and settings.likely_samples * len(indices) < WORTH_EXPORTING:
         backend = "eager"
     classifier = make_ready(model.classifier, shape, device, size, settings.precision, backend)
     sources = (entry, noise, find_architecture(model.info.arch))

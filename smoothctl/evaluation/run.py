@@ -121,7 +121,7 @@ def _fill(job: Job, log: Writer, indices: Iterable[int], todo: Sequence[int], qu
             under_way[reading.index] = reading
             yield reading.index, reading.x
 
-    with console.progress(what, len(todo) * job.settings.most_copies, quiet) as advance:
+    with console.progress(what, len(todo) * job.settings.most_samples, quiet) as advance:
         sampler = job.sampler(lambda copies: advance(copies, f"{done}/{len(todo)} images"))
         for decided in sampler.run(images(), lambda index: job.rule(under_way[index].label)):
             cells = _cells(under_way.pop(decided.index), decided)

@@ -23,6 +23,7 @@ from smoothctl.models.classifier import find_architecture
 from smoothctl.models.fitting import Fitted, choose_architecture
 from smoothctl.models.normalization import Constants, describe, of_dataset, read_normalize, what_is_wrong
 from smoothctl.models.safe_loading import is_counter, read_content
+from smoothctl.models.settings import ModelSource
 from smoothctl.models.unwrapping import Weights, without_wrappers
 
 
@@ -38,6 +39,15 @@ class Assumptions:
     sigma: float | None = None
     noise: str | None = None
     state_key: str | None = None
+
+
+def assumptions(source: ModelSource, dataset: str | None = None, **more: Any) -> Assumptions:
+    """What people said of a model file by a command's settings."""
+    return Assumptions(
+        arch=source.arch, arch_options=source.arch_options, normalize=source.normalize, state_key=source.state_key,
+        size=source.size,
+        dataset=None if dataset is None else registry().find("dataset", dataset).value, **more,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

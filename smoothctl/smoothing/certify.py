@@ -120,7 +120,7 @@ def certify(
     """
     sigma = float(sigma)
     values = {"sigma": sigma, "n0": n0, "n": n, "alpha": alpha, "radii": radii, "budget": budget, "bound": bound}
-    settings = validated(CertifySettings, {**values, "seed": seed}, prefix="")
+    settings = validated(CertifySettings, {**values, "seed": seed})
     settings.check()
     kind: Noise = registry().find("noise", noise).value
     sampler: Sampler[Certificate] = tensor_sampler(model, images, kind, sigma, seed, batch_size, device)

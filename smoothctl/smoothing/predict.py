@@ -73,7 +73,7 @@ def predict(
     With probability at least 1-alpha, a class that is returned is the smoothed classifier's.
     """
     sigma = float(sigma)
-    settings = validated(PredictSettings, {"sigma": sigma, "n": n, "alpha": alpha, "seed": seed}, prefix="")
+    settings = validated(PredictSettings, {"sigma": sigma, "n": n, "alpha": alpha, "seed": seed})
     settings.check()
     kind: Noise = registry().find("noise", noise).value
     sampler: Sampler[Prediction] = tensor_sampler(model, images, kind, sigma, seed, batch_size, device)

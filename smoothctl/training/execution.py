@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from smoothctl.smoothing.settings import TeacherSettings
 from smoothctl.training.distributed import Group
+from smoothctl.training.settings import TeacherSettings
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,19 @@ class Execution:
     teacher_device: torch.device | None = None
     teacher: TeacherSettings = field(default_factory=TeacherSettings)
 
+    @property
+    def where(self) -> str:
+        """``cpu``, or how many processes there are on what."""
+        world = self.group.world
+        return str(self.device) if world == 1 else f"{world} processes, each on {self.device.type}"
+
     def about(self) -> dict[str, Any]:
         """What a run records of it."""
-        teacher = {"device": str(self.teacher_device or self.device), **self.teacher.model_dump()}
+        teacher = {
+            "device": str(self.teacher_device or self.device),
+            "precision": self.teacher.teacher_precision,
+            "backend": self.teacher.teacher_backend,
+        }
         return {
             "device": str(self.device), "compile": self.compile, "processes": self.group.world, "teacher": teacher,
         }  # fmt: skip

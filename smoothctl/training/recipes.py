@@ -40,13 +40,13 @@ class Choice:
         if self.others:
             lines.append(f"other recipes: --recipe {' or '.join(self.others)}")
         if changed := self._changes(settings):
-            epochs = self.written.epochs or TrainSettings().epochs
+            epochs = _epochs(self.written)
             lines.append(f"the recipe is for {epochs} epochs; scaled to {settings.epochs}: {', '.join(changed)}")
         return lines
 
     def _changes(self, settings: TrainSettings) -> list[str]:
         """What scaling changed and the user did not set."""
-        now, before = ({**stated(recipe), **recipe.options} for recipe in (self.recipe, self.written))
+        now, before = ({**recipe.settings, **recipe.options} for recipe in (self.recipe, self.written))
         own = {**settings.model_dump(), **settings.options}
         names = [name for name in now if name not in ("epochs", "options") and now[name] != before.get(name)]
         return [f"{name} {_shown(now[name])}" for name in names if own[name] == now[name]]
@@ -71,7 +71,7 @@ def choose_recipe(method: type[Method], dataset: Dataset, sigma: float | None, n
         return Choice(dataset.recipe, dataset.recipe, others=names)
     target = sigma if sigma is not None else (dataset.recipe.sigma or TrainSettings().sigma)
     nearest = min(candidates, key=lambda recipe: abs((recipe.sigma or target) - target))
-    merged = Recipe(**{**stated(dataset.recipe), **stated(nearest)})
+    merged = nearest.replace(**{**dataset.recipe.settings, **nearest.settings})
     return Choice(merged, merged, nearest.sigma, tuple(other for other in names if other != nearest.name))
 
 
@@ -89,13 +89,16 @@ def recipes_for(method: type[Method], dataset: Dataset) -> list[Recipe]:
 def _adapted(recipe: Recipe, method: type[Method], dataset: Dataset) -> Recipe:
     """A recipe with the architecture and the schedule of another dataset, at the lower of the two rates."""
     own = dataset.recipe
-    scaled = scale(recipe, method, own.epochs or TrainSettings().epochs)
-    rates = [rate for rate in (recipe.lr, own.lr) if rate is not None]
-    schedule = {key: value for key, value in stated(own).items() if key in ("arch", "epochs", "milestones")}
-    return dataclasses.replace(
-        scaled, **schedule, dataset=dataset.name, lr=min(rates, default=None),
-        source=f"smoothctl's default for {dataset.name}, after {recipe.dataset}: {recipe.source}",
-    )  # fmt: skip
+    scaled = scale(recipe, method, _epochs(own))
+    rates = [rate for rate in (recipe.settings.get("lr"), own.settings.get("lr")) if rate is not None]
+    schedule = {key: value for key, value in own.settings.items() if key in ("arch", "epochs", "milestones")}
+    source = f"smoothctl's default for {dataset.name}, after {recipe.dataset}: {recipe.source}"
+    return scaled.replace(dataset.name, source, **schedule, **({"lr": min(rates)} if rates else {}))
+
+
+def _epochs(recipe: Recipe) -> int:
+    """The epochs of a recipe, or the default."""
+    return int(recipe.settings.get("epochs", TrainSettings().epochs))
 
 
 def scale(recipe: Recipe, method: type[Method], epochs: int) -> Recipe:
@@ -104,7 +107,7 @@ def scale(recipe: Recipe, method: type[Method], epochs: int) -> Recipe:
     That is milestones, warm-up, and the options of the method that say so by ``unit``; a drop of the rate is never
     in the first epoch, nor in that of another drop.
     """
-    before = recipe.epochs or TrainSettings().epochs
+    before = _epochs(recipe)
     if before == epochs:
         return recipe
     counted = {
@@ -114,14 +117,12 @@ def scale(recipe: Recipe, method: type[Method], epochs: int) -> Recipe:
     }
     lengths = {name: recipe.options.get(name, default) for name, default in counted.items()}
     options = {name: round(length * epochs / before) for name, length in lengths.items() if length}
-    drops = recipe.milestones
-    if drops is not None:
-        drops = tuple(max(place, round(drop * epochs / before)) for place, drop in enumerate(drops, start=1))
-    warmup = recipe.warmup_epochs
-    return dataclasses.replace(
-        recipe, epochs=epochs, milestones=drops, options={**recipe.options, **options},
-        warmup_epochs=None if warmup is None else round(warmup * epochs / before),
-    )  # fmt: skip
+    changes: dict[str, Any] = {"epochs": epochs, "options": {**recipe.options, **options}}
+    if drops := recipe.settings.get("milestones"):
+        changes["milestones"] = [max(place, round(drop * epochs / before)) for place, drop in enumerate(drops, start=1)]
+    if warmup := recipe.settings.get("warmup_epochs"):
+        changes["warmup_epochs"] = round(warmup * epochs / before)
+    return recipe.replace(**changes)
 
 
 def follow_recipe(
@@ -132,12 +133,11 @@ def follow_recipe(
     An architecture may be given by any of its names.
     """
     choice = choose_recipe(method, dataset, given.get("sigma"), name)
-    epochs = given.get("epochs")
-    if isinstance(epochs, int) and epochs > 0:
-        choice = dataclasses.replace(choice, recipe=scale(choice.written, method, epochs))
+    if "epochs" in given:
+        choice = dataclasses.replace(choice, recipe=scale(choice.written, method, given["epochs"]))
     recipe = choice.recipe
-    arch = given.get("arch") or recipe.arch
-    return stated(recipe) | dict(recipe.by_arch.get(_canonical(arch), {})), choice
+    arch = given.get("arch") or recipe.settings.get("arch")
+    return {**recipe.settings, **recipe.by_arch.get(_canonical(arch), {})}, choice
 
 
 def _canonical(arch: str | None) -> str:
@@ -149,22 +149,18 @@ def _shown(value: Any) -> str:
     return " and ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def stated(recipe: Recipe) -> dict[str, Any]:
-    """What a recipe says."""
-    return {key: value for key, value in vars(recipe).items() if value is not None}
-
-
-def train_settings(
-    given: Mapping[str, Any], method: type[Method], dataset: Dataset, recipe: str | None = None
+def resolve_settings(
+    given: TrainSettings, method: type[Method], dataset: Dataset, recipe: str | None = None
 ) -> tuple[TrainSettings, Choice]:
     """Fill what the user gave from the recipe and the defaults; also say which recipe it was.
 
     Raises UsageError for settings or options that cannot be.
     """
-    values, choice = follow_recipe(given, method, dataset, recipe)
-    layered = {key: value for key, value in values.items() if key in TrainSettings.model_fields}
-    layered |= {key: value for key, value in given.items() if value is not None}
-    layered |= {"method": method.name, "dataset": dataset.name}
-    own = {**values["options"], **given.get("options", {})}
-    layered["options"] = method_options(method, own).model_dump(mode="json")
+    mine = given.given()
+    values, choice = follow_recipe(mine, method, dataset, recipe)
+    options = method_options(method, {**values.get("options", {}), **mine.get("options", {})})
+    layered = {
+        **values, **mine,
+        "method": method.name, "dataset": dataset.name, "options": options.model_dump(mode="json"),
+    }  # fmt: skip
     return validated(TrainSettings, layered), choice

@@ -18,7 +18,7 @@ from smoothctl.records.run_directory import KEPT_FILE, RunDirectory
 from smoothctl.training.batches import TrainingData
 from smoothctl.training.execution import Execution
 from smoothctl.training.initial import tell_initial
-from smoothctl.training.sanity_check import FRACTION, EarlyCheck
+from smoothctl.training.sanity_check import FRACTION, SanityCheck
 from smoothctl.training.settings import TrainSettings
 from smoothctl.training.teacher import watch_teacher
 from smoothctl.training.trackers import telling
@@ -32,11 +32,11 @@ FAILED = "failed"
 class Extras:
     """What is done beside training: a sanity check, and a model file kept of every so many epochs."""
 
-    check: EarlyCheck | None = None
+    check: SanityCheck | None = None
     keep_every: int | None = None
 
 
-def train(
+def fill_directory(
     settings: TrainSettings,
     data: TrainingData,
     out: Path,
@@ -46,7 +46,7 @@ def train(
     overwrite: bool = False,
     about: dict[str, Any] | None = None,
     trackers: Sequence[Tracker] = (),
-    check: EarlyCheck | None = None,
+    check: SanityCheck | None = None,
     init: Model | None = None,
     keep_every: int | None = None,
 ) -> list[dict[str, Any]]:

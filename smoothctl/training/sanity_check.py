@@ -32,7 +32,7 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class EarlyCheck:
+class SanityCheck:
     """At which radius, on how many test images at most, and after how many epochs to check."""
 
     radius: float
@@ -111,7 +111,7 @@ def _describe(count: int, images: int) -> str:
     return f"{100 * count / images:.1f} % ({CONFIDENCE:.0%} interval {low:.0f} to {high:.0f} %)"
 
 
-def plan_check(radius: float | None, images: int, epochs: int, sigma: float, noise: Noise) -> EarlyCheck | None:
+def plan_check(radius: float | None, images: int, epochs: int, sigma: float, noise: Noise) -> SanityCheck | None:
     """Check after the first epoch, and again after a tenth of them, at a radius; None: one sigma.
 
     Raises SmoothctlError without images, and UsageError, before anything is trained, for a radius that so few
@@ -122,10 +122,10 @@ def plan_check(radius: float | None, images: int, epochs: int, sigma: float, noi
     wanted = sigma if radius is None else radius
     try:
         settings = {"radii": [wanted], "n0": SELECTION, "n": LIMIT, "alpha": ALPHA}
-        rule_maker(validated(CertifySettings, settings, prefix=""), noise, sigma)
+        rule_maker(validated(CertifySettings, settings), noise, sigma)
     except UsageError as error:
         if radius is not None:
             raise UsageError(f"--check-radius {radius:g}: {error}") from None
         console.note(f"no sanity check: {error}; --check-radius chooses another radius")
         return None
-    return EarlyCheck(wanted, images, frozenset({1, max(1, round(epochs / 10))}))
+    return SanityCheck(wanted, images, frozenset({1, max(1, round(epochs / 10))}))

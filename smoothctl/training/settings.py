@@ -1,53 +1,46 @@
-"""Everything that decides the weights of a trained model, and where it comes from."""
+"""Everything that decides the weights of a trained model, and how a run is computed and watched."""
 
 from __future__ import annotations
 
 import difflib
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from smoothctl.base.errors import UsageError
-from smoothctl.base.settings import Count, Index, Positive, Seed, Settings, validated
+from smoothctl.base.settings import Count, Index, Option, Pairs, Seed, Settings, listed, validated
 from smoothctl.hooks.methods import Method
-from smoothctl.smoothing.settings import Precision
+from smoothctl.hooks.recipes import MODEL, RUNNING, TrainingFields
+from smoothctl.smoothing.settings import Backend, Precision
 
-Schedule = Literal["multistep", "cosine", "constant"]
 
-
-class TrainSettings(Settings):
+class TrainSettings(TrainingFields):
     """Everything that decides the weights of a trained model."""
 
-    method: str = "gaussian"
-    options: dict[str, Any] = Field(default_factory=dict)
-    arch: str = "resnet20"
-    arch_options: dict[str, str] = Field(default_factory=dict)
-    dataset: str = "digits"
-    noise: str = "gaussian"
-    sigma: Positive = 0.25
-    epochs: Count = 90
-    batch_size: Count = 128
-    lr: Positive = 0.1
-    momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
-    weight_decay: Annotated[float, Field(ge=0)] = 1e-4
-    milestones: tuple[Index, ...] | None = None
-    gamma: Positive = 0.1
-    schedule: Schedule = "multistep"
-    warmup_epochs: Index = 0
-    optimizer: str = "sgd"
-    nesterov: bool = False
-    clip: Positive | None = None
-    ema: Annotated[float, Field(gt=0, lt=1)] | None = None
-    precision: Precision = "fp32"
-    augment: bool = True
-    normalize: str | None = None
-    size: Count | None = None
-    seed: Seed = 0
+    method: Annotated[str, Option("Training objective; `smoothctl plugins` lists them.")] = "gaussian"
+    dataset: Annotated[str, Option("Dataset; `smoothctl plugins` lists them.")] = "digits"
+    noise: Annotated[str, Option("Noise; `smoothctl plugins` lists them.", panel=RUNNING)] = "gaussian"
+    arch_options: Annotated[
+        Pairs,
+        Option("Option of the architecture.", ("--arch-option",), metavar="NAME=VALUE", panel=MODEL, repeated=True),
+    ] = Field(default_factory=dict)
+    normalize: Annotated[
+        str | None,
+        Option(
+            "Normalization layer: a dataset's name (cifar10, imagenet), center (its mean only), none, or mean,std.",
+            metavar="HOW", default="the dataset's", panel=MODEL,
+        ),
+    ] = None  # fmt: skip
+    size: Annotated[
+        Count | None,
+        Option("Side in pixels to which image files are brought, before noise.", panel="Images"),
+    ] = None
+    seed: Annotated[Seed, Option("Seed of all randomness.", panel=RUNNING)] = 0
     teacher_sha256: str | None = None
     init_sha256: str | None = None
-    lr_layers: Annotated[float, Field(ge=0, le=1)] = 1.0
 
     def learning_rate(self, epoch: int, step: int = 0, steps: int = 1) -> float:
         """The learning rate at a step (from 0, of ``steps``) of an epoch (from 0).
@@ -77,6 +70,120 @@ class TrainSettings(Settings):
             raise UsageError("--nesterov needs a --momentum above 0")
 
 
+class TransferSettings(TrainSettings):
+    """Everything that decides a student; what is empty comes from the teacher."""
+
+    arch: Annotated[str, Option("Architecture of the student.", ("--student",), metavar="ARCH")] = ""
+    method: Annotated[str, Option("Training objective that uses a teacher.")] = "crt"
+    dataset: Annotated[str, Option("Dataset.", default="the teacher's")] = ""
+
+
+START = "Weights to start from"
+
+
+class RunOptions(Settings):
+    """What a training run starts from, and how it is computed and watched."""
+
+    init: Annotated[
+        Path | None,
+        Option(
+            "Start from the weights of a run or model file, third-party ones too; a last layer for other classes is "
+            "replaced.",
+            metavar="MODEL", panel=START,
+        ),
+    ] = None  # fmt: skip
+    freeze: Annotated[bool, Option("Train the last layer only.", panel=START)] = False
+    limit: Annotated[
+        Count | None,
+        Option("Train on at most so many images, as many of each class as there are.", panel="Images"),
+    ] = None
+    keep_every: Annotated[
+        Count | None, Option("Keep a model file of every K-th epoch in the run.", metavar="K", panel="Watching")
+    ] = None
+    recipe: Annotated[
+        str | None,
+        Option(
+            "A recipe of the method by its name; `smoothctl plugins METHOD` lists them.",
+            metavar="NAME", default="the one for the dataset and sigma",
+        ),
+    ] = None  # fmt: skip
+    heldout_max: Annotated[
+        Count, Option("Images of the test split on which noisy accuracy is watched.", panel="Watching")
+    ] = 1000
+    check_radius: Annotated[
+        Annotated[float, Field(ge=0)] | None,
+        Option(
+            "Measure certified accuracy at this radius on a few test images after the first epoch, and again after a "
+            "tenth of them.",
+            metavar="R", default="sigma for transfer, none for train", panel="Watching",
+        ),
+    ] = None  # fmt: skip
+    check_images: Annotated[Index, Option("Images of that check; 0 leaves it out.", panel="Watching")] = 200
+    track: Annotated[
+        tuple[str, ...],
+        Option(
+            "Follow the run elsewhere too, such as in tensorboard or wandb.",
+            metavar="NAME", panel="Watching", repeated=True,
+        ),
+    ] = ()  # fmt: skip
+    workers: Annotated[Index, Option("Processes that load images which do not fit in memory.", panel=RUNNING)] = 0
+    device: Annotated[str, Option("auto, cpu, cuda, cuda:INDEX or mps.", panel=RUNNING)] = "auto"
+    compile: Annotated[bool, Option("Compile the network with torch.compile.", panel=RUNNING)] = False
+    out: Annotated[Path | None, Option("Run directory.", metavar="DIR", default="a name below runs/")] = None
+    overwrite: Annotated[bool, Option("Start anew, replacing what is there.", panel="Output")] = False
+
+
+class TeacherSource(Settings):
+    """Who teaches, and which architectures learn one after the other."""
+
+    teacher: Annotated[
+        tuple[Path, ...],
+        Option(
+            "Robust model file or run directory; several are averaged into one teacher. Repeatable.",
+            metavar="MODEL", repeated=True,
+        ),
+    ] = ()  # fmt: skip
+    chain: Annotated[
+        tuple[str, ...],
+        BeforeValidator(listed),
+        Option(
+            "Several students, each taught by the one before; --out holds a run directory for each.",
+            metavar="ARCH,ARCH,...",
+        ),
+    ] = ()  # fmt: skip
+    teacher_from: Annotated[
+        Path | None,
+        Option(
+            "No teacher at hand: first train one by these settings of `smoothctl train`.",
+            metavar="FILE.toml", panel="Teacher",
+        ),
+    ] = None  # fmt: skip
+    teacher_arch: Annotated[
+        str | None, Option("Architecture of a teacher whose file does not say it.", panel="Teacher")
+    ] = None
+    teacher_normalize: Annotated[
+        str | None, Option("Its normalization layer, as --normalize of certify.", panel="Teacher")
+    ] = None
+    state_key: Annotated[
+        str | None,
+        Option("Where in the teacher's file the weights are, such as ema.state_dict.", metavar="KEY", panel="Teacher"),
+    ] = None
+
+
+class TeacherSettings(Settings):
+    """How a teacher is evaluated while a student learns from it."""
+
+    teacher_device: Annotated[
+        str | None, Option("Device of the teacher.", default="the student's", panel="Teacher")
+    ] = None
+    teacher_precision: Annotated[Precision, Option("Of the teacher: fp32, tf32, bf16 or fp16.", panel="Teacher")] = (
+        "fp32"
+    )
+    teacher_backend: Annotated[
+        Backend, Option("How the teacher is evaluated, as --backend of certify.", panel="Teacher")
+    ] = "auto"
+
+
 def method_options(method: type[Method], values: Mapping[str, Any]) -> BaseModel:
     """A method's options from ``-o name=value`` texts; raises UsageError that lists what there is."""
     unknown = sorted(set(values) - set(method.Options.model_fields))
@@ -85,4 +192,4 @@ def method_options(method: type[Method], values: Mapping[str, Any]) -> BaseModel
         close = difflib.get_close_matches(unknown[0].lower(), known, n=1, cutoff=0.5)
         hint = f"did you mean {close[0]}? Its options" if close else "its options"
         raise UsageError(f"method {method.name} has no option {unknown[0]!r}; {hint}: {', '.join(known) or 'none'}")
-    return validated(method.Options, values, prefix="-o ")
+    return validated(method.Options, values, shown=lambda name: f"-o {name}")

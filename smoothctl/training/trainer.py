@@ -123,7 +123,12 @@ class Trainer:
         network = teacher.classifier.to(device)
         batch_size = self.settings.batch_size
         return make_ready(
-            network, self.shape, device, batch_size, execution.teacher.precision, execution.teacher.backend
+            network,
+            self.shape,
+            device,
+            batch_size,
+            execution.teacher.teacher_precision,
+            execution.teacher.teacher_backend,
         )
 
     @property

@@ -24,7 +24,7 @@ from smoothctl.hooks.registry import registry
 from smoothctl.images.datasets import open_split
 from smoothctl.training.batches import TrainingData
 from smoothctl.training.execution import Execution
-from smoothctl.training.run import train
+from smoothctl.training.run import fill_directory
 from smoothctl.training.settings import TrainSettings, method_options
 from smoothctl.training.trainer import Trainer
 
@@ -130,7 +130,7 @@ def load_teacher(arguments: argparse.Namespace) -> Any:
     few = ArrayImages(arguments.images.images[:8], arguments.images.labels[:8])
     settings = TrainSettings(arch=arguments.teacher_arch, dataset=dataset.name, epochs=1, batch_size=8, lr=1e-9)
     with tempfile.TemporaryDirectory() as folder:
-        train(settings, TrainingData(dataset, few, few), Path(folder) / "run", Execution(torch.device("cpu")))
+        fill_directory(settings, TrainingData(dataset, few, few), Path(folder) / "run", Execution(torch.device("cpu")))
         return load_model(Path(folder) / "run")
 
 

@@ -12,6 +12,7 @@ import torch
 from PIL import Image
 
 from smoothctl.cli import run
+from smoothctl.cli.outcomes import own_code
 from smoothctl.models.checkpoint import load_model
 
 OWN = """
@@ -315,8 +316,7 @@ def test_own_code_may_have_parts_beside_it_and_move(
         (tmp_path / name).write_text(text)
     monkeypatch.chdir(tmp_path)
     made = train("ownpackage.nets:build", colour, tmp_path / "run", "--arch-option", "width=5")
-    assert "next: smoothctl certify" in (said := capsys.readouterr().out)
-    assert "--arch ownpackage.nets:build" in said
+    assert own_code("ownpackage.nets:build") == " --arch ownpackage.nets:build"
     moved = tmp_path / "elsewhere"
     moved.mkdir()
     for name in ("ownsibling.py", "ownpackage/nets.py"):

@@ -228,10 +228,10 @@ def test_every_command_of_the_docs_parses(line: str):
 
     import typer
 
-    from smoothctl.cli import app
+    from smoothctl.cli import make_app
 
     name, *arguments = shlex.split(line, comments=True)
-    command = typer.main.get_command(app).commands[name]
+    command = typer.main.get_command(make_app()).commands[name]
     command.make_context(name, arguments, resilient_parsing=False)
 
 

@@ -23,7 +23,7 @@ from smoothctl.models.classifier import build_classifier, sketch_network
 from smoothctl.testing import check_noise
 from smoothctl.training.batches import TrainingData
 from smoothctl.training.execution import Execution
-from smoothctl.training.run import train
+from smoothctl.training.run import fill_directory
 from smoothctl.training.settings import TrainSettings
 from smoothctl.training.trainer import Trainer
 
@@ -81,7 +81,7 @@ def test_an_architecture_trains_saves_loads_and_certifies(entry: Registered, tmp
     settings = TrainSettings(
         arch=arch, dataset=dataset.name, epochs=1, batch_size=2, lr=0.001, momentum=0, augment=False, sigma=0.25
     )
-    (line,) = train(settings, TrainingData(dataset, images, images, 1), tmp_path / "run", Execution(CPU))
+    (line,) = fill_directory(settings, TrainingData(dataset, images, images, 1), tmp_path / "run", Execution(CPU))
     assert np.isfinite(line["loss"])
     model = load_model(tmp_path / "run")
     assert (model.info.arch, model.info.input_shape) == (arch, (channels, height, width))
@@ -192,8 +192,8 @@ def test_a_dataset_opens_from_arrays(entry: Registered, tmp_path: Path) -> None:
 def test_every_recipe_names_an_architecture_that_runs_on_its_dataset() -> None:
     for entry in DATASETS:
         recipe = entry.value.recipe
-        if recipe.arch is not None and entry.name != "imagenet":
-            build_classifier(recipe.arch, 10, entry.value.shape)
+        if "arch" in recipe.settings and entry.name != "imagenet":
+            build_classifier(recipe.settings["arch"], 10, entry.value.shape)
 
 
 def test_a_new_dataset_needs_few_lines(tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ from smoothctl.images.datasets import open_split, pixels
 from smoothctl.models.checkpoint import save_model
 from smoothctl.training.batches import TrainingData
 from smoothctl.training.execution import Execution
-from smoothctl.training.recipes import choose_recipe, recipes_for, scale, train_settings
+from smoothctl.training.recipes import choose_recipe, recipes_for, resolve_settings, scale
+from smoothctl.training.settings import TrainSettings
 from smoothctl.training.trainer import Trainer
 
 METHODS = [entry.name for entry in registry().all("method")]
@@ -42,17 +43,17 @@ def dataset(name: str) -> Dataset:
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_has_a_recipe_with_a_source_for_every_dataset(name: str, on: str) -> None:
     for sigma in (0.12, 0.25, 0.5, 1.0):
-        settings, choice = train_settings({"sigma": sigma}, method(name), dataset(on))
+        settings, choice = resolve_settings(TrainSettings(sigma=sigma), method(name), dataset(on))
         assert choice.recipe.source
         assert choice.describe(settings)
-        assert settings.epochs == choice.recipe.epochs
+        assert settings.epochs == choice.recipe.settings["epochs"]
         assert settings.arch
         for drop in settings.milestones or ():
             assert 0 < drop < settings.epochs
 
 
 def test_a_recipe_scales_with_epochs_and_says_so() -> None:
-    settings, choice = train_settings({"sigma": 0.5, "epochs": 15}, method("macer"), dataset("mnist"))
+    settings, choice = resolve_settings(TrainSettings(sigma=0.5, epochs=15), method("macer"), dataset("mnist"))
     assert settings.milestones == (5, 10)
     assert settings.options["deferred"] == 5
     assert [settings.learning_rate(epoch) for epoch in (0, 4, 5, 9, 10)] == pytest.approx(
@@ -64,7 +65,7 @@ def test_a_recipe_scales_with_epochs_and_says_so() -> None:
 
 def test_what_the_user_sets_is_neither_scaled_nor_said_to_be() -> None:
     given: dict[str, Any] = {"sigma": 0.5, "epochs": 15, "milestones": (3,), "options": {"deferred": "7"}}
-    settings, choice = train_settings(given, method("macer"), dataset("mnist"))
+    settings, choice = resolve_settings(TrainSettings(**given), method("macer"), dataset("mnist"))
     assert (settings.milestones, settings.options["deferred"]) == ((3,), 7)
     assert not any("scaled" in line for line in choice.describe(settings))
 
@@ -72,7 +73,7 @@ def test_what_the_user_sets_is_neither_scaled_nor_said_to_be() -> None:
 @pytest.mark.parametrize("epochs", range(1, 91))
 def test_scaled_drops_are_in_order_and_never_in_the_first_epoch(epochs: int) -> None:
     (recipe, *_) = recipes_for(method("gaussian"), dataset("mnist"))
-    drops = scale(recipe, method("gaussian"), epochs).milestones
+    drops = scale(recipe, method("gaussian"), epochs).settings["milestones"]
     assert drops is not None
     assert drops[0] >= 1
     assert list(drops) == sorted(set(drops))
@@ -83,7 +84,8 @@ def test_scaled_drops_are_in_order_and_never_in_the_first_epoch(epochs: int) -> 
 def test_the_full_number_of_epochs_changes_nothing() -> None:
     (recipe, *_) = recipes_for(method("smoothadv"), dataset("mnist"))
     assert scale(recipe, method("smoothadv"), 90) is recipe
-    assert scale(scale(recipe, method("smoothadv"), 900), method("smoothadv"), 90).milestones == recipe.milestones
+    there_and_back = scale(scale(recipe, method("smoothadv"), 900), method("smoothadv"), 90)
+    assert there_and_back.settings["milestones"] == recipe.settings["milestones"]
 
 
 class Named(method("gaussian")):  # type: ignore[misc]
@@ -97,12 +99,12 @@ class Named(method("gaussian")):  # type: ignore[misc]
 
 
 def test_a_recipe_is_chosen_by_name_and_architecture() -> None:
-    first, choice = train_settings({"arch": "resnet20"}, Named, dataset("digits"))
+    first, choice = resolve_settings(TrainSettings(arch="resnet20"), Named, dataset("digits"))
     assert first.lr == 0.1
     assert "other recipes: --recipe second" in choice.describe(first)
-    assert train_settings({"arch": "lenet"}, Named, dataset("digits"))[0].lr == 0.02
-    assert train_settings({"arch": "lenet", "lr": 0.5}, Named, dataset("digits"))[0].lr == 0.5
-    assert train_settings({}, Named, dataset("digits"), "second")[0].lr == 0.3
+    assert resolve_settings(TrainSettings(arch="lenet"), Named, dataset("digits"))[0].lr == 0.02
+    assert resolve_settings(TrainSettings(arch="lenet", lr=0.5), Named, dataset("digits"))[0].lr == 0.5
+    assert resolve_settings(TrainSettings(), Named, dataset("digits"), "second")[0].lr == 0.3
     with pytest.raises(UsageError, match="no such recipe for digits; it has first, second"):
         choose_recipe(Named, dataset("digits"), None, "third")
 
@@ -113,7 +115,7 @@ def digits(split: str) -> Any:
 
 
 def trained(name: str, epochs: int, teacher: Any = None) -> Trainer:
-    settings, _ = train_settings({"epochs": epochs}, method(name), dataset("digits"))
+    settings, _ = resolve_settings(TrainSettings(epochs=epochs), method(name), dataset("digits"))
     data = TrainingData(dataset("digits"), digits("train"), digits("test"))
     trainer = Trainer(settings, data, Execution(torch.device("cpu")), teacher)
     for epoch in range(epochs):

@@ -12,14 +12,13 @@ from torch import Tensor, nn
 
 from smoothctl import Architecture, ArrayImages, Dataset, load_model
 from smoothctl.hooks.registry import Registered, Source, registry
-from smoothctl.smoothing.settings import TeacherSettings
 from smoothctl.training.batches import TrainingData
 from smoothctl.training.execution import Execution
-from smoothctl.training.settings import TrainSettings
+from smoothctl.training.settings import TeacherSettings, TrainSettings
 from smoothctl.training.trainer import Trainer
 
 SEEN: list[Tensor] = []
-CPU = Execution(torch.device("cpu"), teacher=TeacherSettings(backend="eager"))
+CPU = Execution(torch.device("cpu"), teacher=TeacherSettings(teacher_backend="eager"))
 
 
 class Recorder(nn.Module):

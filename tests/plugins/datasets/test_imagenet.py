@@ -82,9 +82,9 @@ def test_crops_reach_the_border_and_never_leave_the_image() -> None:
 
 @pytest.mark.parametrize("method", ["gaussian", "consistency"])
 def test_methods_take_the_settings_of_imagenet(method: str) -> None:
-    from smoothctl.training.recipes import train_settings
+    from smoothctl.training.recipes import resolve_settings
 
-    settings, _ = train_settings(
-        {"sigma": 0.5}, registry().find("method", method).value, registry().find("dataset", "imagenet").value
+    settings, _ = resolve_settings(
+        TrainSettings(sigma=0.5), registry().find("method", method).value, registry().find("dataset", "imagenet").value
     )
     assert (settings.arch, settings.epochs, settings.milestones) == ("resnet50", 90, (30, 60))

@@ -1,0 +1,91 @@
+"""What a report is to show, hold against, and write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from smoothctl.base.settings import Option, Radii, Settings
+
+Format = Literal["rich", "markdown", "latex", "csv", "json", "html"]
+Part = Literal["measures", "bounds", "classes", "envelope", "compare", "all"]
+SHOWN, OUTPUT = "What is shown", "Output"
+
+
+class ReportSettings(Settings):
+    """The options of a report."""
+
+    radii: Annotated[
+        Radii, Option("Radii of the table.", metavar="R,R,...", default="0, 0.25, ... as far as any radius goes")
+    ] = ()
+    show: Annotated[
+        tuple[Part, ...],
+        Option(
+            "More tables: measures; bounds (appendix D of Cohen et al.); classes; envelope (best of several sigmas); "
+            "compare (paired, each log with the first); all. Repeatable.",
+            metavar="PART", repeated=True,
+        ),
+    ] = ()  # fmt: skip
+    plot: Annotated[
+        tuple[str, ...],
+        Option(
+            "Draw curve, envelope, ecdf, samples, alpha, bounds or learning to a .png, .svg or .pdf file. Repeatable.",
+            metavar="KIND[=FILE]", repeated=True,
+        ),
+    ] = ()  # fmt: skip
+    out: Annotated[
+        Path | None,
+        Option("Write DIR/index.html, a page of everything that needs no network.", metavar="DIR"),
+    ] = None
+    require: Annotated[
+        tuple[str, ...],
+        Option(
+            "Exit with 3 unless every log meets it: acc@R, lcb@R, acr, abstain or clean, as in 'acc@0.5>=0.6'. "
+            "Repeatable.",
+            metavar="TEST", repeated=True,
+        ),
+    ] = ()  # fmt: skip
+    format: Annotated[
+        Format, Option("How tables are written: rich, markdown, latex, csv, json or html.", panel=OUTPUT)
+    ] = "rich"
+    intervals: Annotated[bool, Option("Add 95 % intervals over images.", panel=SHOWN)] = False
+    what_if: Annotated[
+        tuple[str, ...],
+        Option(
+            "Add the same run at another alpha=A or n=N (larger: a projection), or under an older bound=lecuyer2019 "
+            "or bound=li2018. Repeatable.",
+            metavar="NAME=VALUE", panel=SHOWN, repeated=True,
+        ),
+    ] = ()  # fmt: skip
+    against: Annotated[
+        tuple[str, ...],
+        Option(
+            "Add published rows of the same dataset and sigma: cohen2019, crt2022, all.",
+            metavar="PAPER", panel=SHOWN, repeated=True,
+        ),
+    ] = ()  # fmt: skip
+    rho: Annotated[
+        Annotated[float, Field(gt=0, lt=1)],
+        Option("Probability of failure of the bounds of --show bounds and lcb@R.", panel=SHOWN),
+    ] = 0.001
+    common_idx: Annotated[bool, Option("Compare only the images that all logs hold.", panel=SHOWN)] = False
+    cost: Annotated[
+        bool,
+        Option(
+            "Report what training cost instead: time and passes per epoch, totals, what transfer saved.", panel=SHOWN
+        ),
+    ] = False
+    baseline: Annotated[
+        Path | None,
+        Option(
+            "With --cost: the directly trained run to compare with.",
+            metavar="RUN", default="the first without a teacher", panel=SHOWN,
+        ),
+    ] = None  # fmt: skip
+    data: Annotated[
+        Path | None,
+        Option("Where the dataset's files are, for pictures on the page.", metavar="PATH", panel=SHOWN),
+    ] = None
+    strict: Annotated[bool, Option("Exit with 1 if there is anything to warn of.", panel=OUTPUT)] = False
