@@ -3,6 +3,7 @@
 python tests/benchmarks/certification.py speed                 engine against bare forward and classic loop
 python tests/benchmarks/certification.py rules RUN [options]   stopping rules against fixed n on real images
 python tests/benchmarks/certification.py simulate LOG SIGMA    --radii on votes drawn as a log of fixed n suggests
+python tests/benchmarks/certification.py exact                 exact arithmetic against noise in floating point
 python tests/benchmarks/certification.py memory                peak memory at n = 10,000 and n = 1,000,000
 """
 
@@ -99,6 +100,33 @@ def interleaved(ready: Classifier, x: Tensor, size: int) -> tuple[float, float, 
         engine.append(least_seconds(lambda: list(sampler.run([(0, x), (1, x)], lambda index: make(-1))), 1) / copies)
         bare.append(least_seconds(lambda: [ready.logits(batch) for _ in range(batches)], 1) / copies)
     return min(engine), min(bare), float(np.median(np.array(engine) / np.array(bare)))
+
+
+def exact(rounds: int = 5) -> None:
+    """The engine with exact arithmetic over the engine with float noise, measured in turns."""
+    torch.manual_seed(0)
+    lenet = build_classifier("lenet", 10, (1, 28, 28)).eval().requires_grad_(False)
+    for name, model, shape in (("LeNet, 1x28x28", lenet, (1, 28, 28)), ("ResNet-20, 3x32x32", resnet20(), (3, 32, 32))):
+        size = automatic_batch_size(shape, CPU)
+        ready = make_ready(model, shape, CPU, size, backend="eager")
+        x = torch.randint(0, 256, shape, generator=torch.Generator().manual_seed(0)).float() / 255
+        for sigma in (0.25, 1.0):
+            make = rule_maker(CertifySettings(n=2 * size), GAUSSIAN, sigma)
+            runs = [Sampler(ready, GAUSSIAN, sigma, 0, CPU, size, levels=levels) for levels in (None, 255)]
+            for each in runs:  # the probe and the law are once a job
+                seconds(each, x, make)
+            times = [[seconds(each, x, make) for each in runs] for _ in range(rounds)]
+            floats, integers = np.array(times).T
+            print(
+                f"{name}, sigma {sigma:g}: exact / float = {np.median(integers / floats):.3f} "
+                f"(least times: {integers.min() / floats.min():.3f})",
+                flush=True,
+            )
+
+
+def seconds(sampler: Sampler[Certificate], x: Tensor, make: Callable[[int], Rule[Certificate]]) -> float:
+    """The time that one image takes."""
+    return least_seconds(lambda: list(sampler.run([(1, x)], lambda index: make(-1))), 1)
 
 
 def rules(arguments: argparse.Namespace) -> None:
@@ -239,6 +267,7 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("speed")
     commands.add_parser("memory")
+    commands.add_parser("exact")
     options = commands.add_parser("rules")
     options.add_argument("model", type=Path)
     options.add_argument("--arch", help="the user's own module, if the model is one")
@@ -261,7 +290,7 @@ def main() -> None:
     elif arguments.command == "simulate":
         simulate(arguments.log, arguments.sigma, arguments.every)
     else:
-        {"speed": speed, "memory": memory}[arguments.command]()
+        {"speed": speed, "memory": memory, "exact": exact}[arguments.command]()
 
 
 if __name__ == "__main__":
