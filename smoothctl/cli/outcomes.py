@@ -90,9 +90,17 @@ def _done(run: TrainedRun) -> tuple[dict[str, Any], str]:
 
 
 def _advise(run: TrainedRun) -> str:
-    """What to try with a run that is hardly better than guessing."""
+    """What to try with a run that is hardly better than guessing: another teacher, if its own is no better."""
+    from smoothctl.training.noisy_accuracy import at_chance
+
     settings, last = run.settings, run.epochs[-1]
-    ways = [f"--lr {settings.lr / 10:g} (now {settings.lr:g})", "--warmup-epochs 2", f"--epochs {2 * settings.epochs}"]
+    taught = run.epochs[0].get("teacher_accuracy")
+    if taught is not None and at_chance(taught, last["chance_accuracy"]):
+        return (
+            f"it is hardly better than guessing, and so is its teacher ({100 * taught:.1f} %); there is nothing to "
+            "certify, and nothing to learn from this --teacher: give another, with --overwrite"
+        )
+    ways = [f"--epochs {2 * settings.epochs}", f"--lr {settings.lr / 10:g} (now {settings.lr:g})", "--warmup-epochs 2"]
     if settings.options and settings.teacher_sha256 is None:
         ways.append(f"milder options of the method (smoothctl plugins {settings.method})")
     return (

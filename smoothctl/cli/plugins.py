@@ -80,7 +80,7 @@ def _lines(entry: Registered) -> list[str]:
         lines += [f"  used by smoothctl {commands}"]
         lines += ["  options (-o name=value):" if value.Options.model_fields else "  no options"]
         lines += [f"    {option['name']} = {option['default']}: {option['description']}" for option in _options(value)]
-        lines += [f"  recipe: {_recipe(recipe)}" for recipe in value.recipes]
+        lines += [f"  recipe{' ' * bool(recipe.name)}{recipe.name}: {_recipe(recipe)}" for recipe in value.recipes]
     elif entry.kind == "dataset":
         shape, classes = value.shape or "of the files' shape", len(value.class_names) or "the files'"
         lines.append(f"  images {shape}, {classes} classes, splits {', '.join(value.splits) or 'of the files'}")
@@ -105,7 +105,9 @@ def _options(method: Any) -> list[dict[str, Any]]:
 
 def _recipe(recipe: Any) -> str:
     stated = [
-        f"{key}={value}" for key, value in recipe.plain().items() if value not in (None, {}, "") and key != "source"
+        f"{key}={value}"
+        for key, value in recipe.plain().items()
+        if value not in (None, {}, "") and key not in ("source", "name")
     ]
     return ", ".join(stated) + (f" ({recipe.source})" if recipe.source else "")
 

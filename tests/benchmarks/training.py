@@ -2,6 +2,7 @@
 
     python tests/benchmarks/training.py methods [--arch lenet] [--data mnist.npz]
     python tests/benchmarks/training.py transfer [--arch resnet20] [--data cifar10.npz]
+    python tests/benchmarks/training.py formats [--arch resnet20]
 
 Steps of all methods take turns in one run, so that whatever slows the machine slows them alike; the
 median over rounds is printed as a ratio. Without --data random images are used: the time is the same.
@@ -122,6 +123,49 @@ def transfer(arguments: argparse.Namespace) -> None:
     print(f"smoothmix / crt = {smoothmix.median / crt.median:.2f}")
 
 
+def formats(arguments: argparse.Namespace) -> None:
+    """Our step of gaussian against the bare step (forward, backward, SGD on a batch at hand), by memory format."""
+    ours = Stepper("gaussian", {}, arguments)
+    x, y = torch.rand(arguments.batch_size, *ours.trainer.shape), torch.randint(0, 10, (arguments.batch_size,))
+    bare = {
+        f"bare, {name}, {precision}": (_bare_step(arguments, layout, precision, x, y), [])
+        for name, layout in (("contiguous", torch.contiguous_format), ("channels last", torch.channels_last))
+        for precision in ("fp32", "bf16")
+    }
+    for number in range(arguments.rounds + 2):
+        ours.step(count=number >= 2)
+        for step, seconds in bare.values():
+            start = time.perf_counter()
+            step()
+            if number >= 2:
+                seconds.append(time.perf_counter() - start)
+    print(f"{arguments.arch}, batch {arguments.batch_size}, {torch.get_num_threads()} threads")
+    for name, (_, seconds) in bare.items():
+        print(f"{name:28} {1000 * statistics.median(seconds):8.1f} ms/step")
+    print(f"{'smoothctl, gaussian, fp32':28} {1000 * ours.median:8.1f} ms/step")
+
+
+def _bare_step(
+    arguments: argparse.Namespace, layout: torch.memory_format, precision: str, x: torch.Tensor, y: torch.Tensor
+) -> Any:
+    """A step as a textbook has it."""
+    from smoothctl.models.classifier import build_classifier
+
+    dataset = registry().find("dataset", arguments.dataset).value
+    model = build_classifier(arguments.arch, 10, dataset.shape, initial=True).to(memory_format=layout).train()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4)
+    images = x.contiguous(memory_format=layout)
+
+    def step() -> None:
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
+            logits = model(images)
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(logits.float(), y).backward()
+        optimizer.step()
+
+    return step
+
+
 def load_teacher(arguments: argparse.Namespace) -> Any:
     """A teacher with random weights: what it answers does not change what it costs."""
     import tempfile
@@ -137,7 +181,7 @@ def load_teacher(arguments: argparse.Namespace) -> Any:
 def main() -> None:
     memory.keep_freed()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["methods", "transfer"])
+    parser.add_argument("what", choices=["methods", "transfer", "formats"])
     parser.add_argument("--arch", default="resnet20")
     parser.add_argument("--teacher-arch", default="resnet20")
     parser.add_argument("--dataset", default="cifar10")
@@ -153,7 +197,7 @@ def main() -> None:
         random = np.random.default_rng(0)
         pixels = random.integers(0, 256, (2048, height, width, channels), dtype=np.uint8)
         arguments.images = ArrayImages(pixels, random.integers(0, 10, 2048))
-    {"methods": methods, "transfer": transfer}[arguments.what](arguments)
+    {"methods": methods, "transfer": transfer, "formats": formats}[arguments.what](arguments)
 
 
 if __name__ == "__main__":

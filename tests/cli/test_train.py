@@ -308,7 +308,7 @@ def test_a_model_that_learnt_nothing_is_said_to_be_no_better_than_guessing(typed
     done = typed(f"train {QUICK} --lr 1e-9 --out run")
     assert done.code == 0
     assert "hardly better than guessing" in done.out
-    assert "try --lr 1e-10" in done.out
+    assert "try --epochs 2, --lr 1e-10 (now 1e-09)" in done.out
     assert "next: smoothctl certify" not in done.out
     good = typed("train --dataset digits --arch lenet --epochs 3 --out good").out
     assert "guessing" not in good
@@ -487,3 +487,11 @@ def test_the_whole_road_of_imagenet_on_ten_real_images(typed: Typed, shared: Pat
     assert done.code == 0, done.err
     assert typed(f"predict run {next((workplace / 'imagenet' / 'val').rglob('*.png'))} --n 50").code == 0
     assert typed("report run").code == 0
+
+
+def test_recipes_are_listed_by_name_with_their_source(typed: Typed) -> None:
+    shown = typed("plugins gaussian").out.splitlines()
+    (cohen,) = [line for line in shown if line.startswith("  recipe cohen2019: dataset=cifar10")]
+    assert {"epochs=90", "batch_size=400"} <= set(cohen.split(" (")[0].split(", "))
+    assert cohen.endswith("(Cohen et al. 2019, code; sigma 0.12, 0.25, 0.5, 1)")
+    assert any("by_arch={'vit': {'lr': 0.01}}" in line for line in typed("plugins smoothmix").out.splitlines())

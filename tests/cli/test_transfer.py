@@ -186,6 +186,8 @@ def test_a_teacher_at_chance_is_named_before_the_first_epoch(typed: Typed, workp
     typed("train --dataset digits --arch lenet --epochs 1 --lr 1e-9 --out empty")
     done = typed("transfer --teacher empty --student lenet --epochs 1 --check-images 0 --out student")
     assert done.code == 0, done.err
+    assert "so is its teacher" in done.out
+    assert "next: smoothctl certify" not in done.out
     told = done.err.splitlines()
     named = next(place for place, line in enumerate(told) if "the teacher empty/model.pt is at chance" in line)
     assert named < next(place for place, line in enumerate(told) if line.startswith("epoch 1/1"))
