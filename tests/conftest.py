@@ -11,6 +11,24 @@ import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+NO_SKIPS = "SMOOTHCTL_NO_SKIPS"
+"""Set where everything that a test may need is installed: then only a missing GPU is a reason to skip."""
+skipped: list[str] = []
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        if "GPU" not in reason:
+            skipped.append(f"{report.nodeid}: {reason}")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if os.environ.get(NO_SKIPS) and skipped and not hasattr(session.config, "workerinput"):
+        print(f"\n{NO_SKIPS} is set and tests were skipped:", *skipped, sep="\n  ")
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
