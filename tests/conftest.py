@@ -32,6 +32,15 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
+@pytest.fixture(autouse=True)
+def speaking() -> Iterator[None]:
+    """Notes and warnings on stderr, as people read them."""
+    from smoothctl.base import console
+
+    with console.speaking():
+        yield
+
+
 @pytest.fixture
 def shared() -> Path:
     """The folder of real data and logs that may lie beside the checkout."""

@@ -2,23 +2,68 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 LINE_EVERY_SECONDS = 20.0
+LOGGER = logging.getLogger("smoothctl")
+
+
+class SmoothctlWarning(UserWarning):
+    """Something that the user should look into."""
 
 
 def note(message: str) -> None:
-    """Say something in passing, on stderr."""
-    print(message, file=sys.stderr, flush=True)
+    """Say something in passing: a record of the logger ``smoothctl``, which the command line prints on stderr."""
+    LOGGER.info(message)
 
 
 def warn(message: str) -> None:
-    """Say something that the user should look into, on stderr."""
-    note(f"warning: {message}")
+    """Say something that the user should look into: a warning of Python's, which the command line prints on stderr."""
+    warnings.warn(message, SmoothctlWarning, stacklevel=3)
+
+
+@contextmanager
+def speaking() -> Iterator[None]:
+    """Print notes and warnings, each time, on what stderr is when they come; and show progress, as commands do."""
+    if is_speaking():
+        yield
+        return
+    handler, level = _ToStderr(), LOGGER.level
+    LOGGER.addHandler(handler)
+    LOGGER.setLevel(logging.INFO)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", SmoothctlWarning)
+            shown = warnings.showwarning
+            warnings.showwarning = functools.partial(_show_warning, shown)
+            yield
+    finally:
+        LOGGER.setLevel(level)
+        LOGGER.removeHandler(handler)
+
+
+def is_speaking() -> bool:
+    """Whether notes are printed."""
+    return any(isinstance(handler, _ToStderr) for handler in LOGGER.handlers)
+
+
+class _ToStderr(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        print(record.getMessage(), file=sys.stderr, flush=True)
+
+
+def _show_warning(shown: Callable[..., None], message: Warning | str, category: type[Warning], *place: Any) -> None:
+    if issubclass(category, SmoothctlWarning):
+        print(f"warning: {message}", file=sys.stderr, flush=True)
+    else:
+        shown(message, category, *place)
 
 
 def result(message: str) -> None:
@@ -54,7 +99,7 @@ def progress(what: str, total: int, quiet: bool = False) -> Iterator[Advance]:
 
     Yields ``advance(steps=1, text="")``; ``quiet`` shows nothing.
     """
-    if quiet:
+    if quiet or not is_speaking():
         yield lambda *_: None
         return
     with _bar(what, total) if sys.stderr.isatty() else _lines(what, total) as advance:

@@ -72,7 +72,12 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command and return its exit code."""
+    """Run one command, which says what it has to say on stderr; return its exit code."""
+    with console.speaking():
+        return _run(arguments)
+
+
+def _run(arguments: list[str]) -> int:
     try:
         names = arguments[:1] if arguments[:1] and arguments[0] in COMMANDS else COMMANDS
         command = typer.main.get_command(make_app(names))

@@ -1,1 +1,0 @@
-"""Measures, tables and plots from certification and prediction logs."""
