@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, Field
 
 from smoothctl.base.errors import UsageError
+from smoothctl.base.names import did_you_mean
 from smoothctl.base.settings import Count, Index, Option, Pairs, Seed, Settings, listed, validated
 from smoothctl.hooks.methods import Method
 from smoothctl.hooks.recipes import MODEL, RUNNING, TrainingFields
@@ -189,7 +189,10 @@ def method_options(method: type[Method], values: Mapping[str, Any]) -> BaseModel
     unknown = sorted(set(values) - set(method.Options.model_fields))
     if unknown:
         known = list(method.Options.model_fields)
-        close = difflib.get_close_matches(unknown[0].lower(), known, n=1, cutoff=0.5)
-        hint = f"did you mean {close[0]}? Its options" if close else "its options"
-        raise UsageError(f"method {method.name} has no option {unknown[0]!r}; {hint}: {', '.join(known) or 'none'}")
+        hint = did_you_mean(unknown[0], known, 1)
+        there = f"{hint} Its options" if hint else "its options"
+        separator = "." if hint else ";"
+        raise UsageError(
+            f"method {method.name} has no option {unknown[0]!r}{separator} {there}: {', '.join(known) or 'none'}"
+        )
     return validated(method.Options, values, shown=lambda name: f"-o {name}")

@@ -182,8 +182,8 @@ def test_lower_precision_and_the_average_are_on_record(typed: Typed, workplace: 
         ("--check-radius nan", "--check-radius"),
         ("--check-radius 100", "--check-radius 100: n=2000 copies can never prove the radius 100"),
         ("--size 16", "digits has arrays of shape (1, 8, 8), which are not resized to (1, 16, 16)"),
-        ("--method macer -o lambda=12", "did you mean lbd?"),
-        ("--method smoothadv -o warmup=3", "did you mean warmup_epochs?"),
+        ("--method macer -o lambda=12", "Did you mean lbd?"),
+        ("--method smoothadv -o warmup=3", "Did you mean warmup_epochs?"),
     ],
 )
 def test_wrong_settings_of_the_loop_are_one_line_and_write_nothing(
