@@ -17,6 +17,8 @@ from .hooks.networks import ModelSpec as ModelSpec
 from .hooks.networks import Trained as Trained
 from .hooks.noises import Noise as Noise
 from .hooks.recipes import Recipe as Recipe
+from .hooks.reports import ReportPlot as ReportPlot
+from .hooks.reports import ReportTable as ReportTable
 from .hooks.specs import hookimpl as hookimpl
 from .hooks.trackers import Event as Event
 from .hooks.trackers import Tracker as Tracker
@@ -35,6 +37,11 @@ from .models.classifier import build_classifier as build_classifier
 from .models.convert import convert as convert
 from .models.import_checkpoint import Assumptions as Assumptions
 from .models.import_checkpoint import read_weights as read_weights
+from .reporting.assemble import Report as Report
+from .reporting.output.layout import Cell as Cell
+from .reporting.output.layout import Table as Table
+from .reporting.output.layout import figures as figures
+from .reporting.output.layout import words as words
 from .smoothing.certify import certify as certify
 from .smoothing.predict import Prediction as Prediction
 from .smoothing.predict import predict as predict

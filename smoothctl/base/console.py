@@ -7,11 +7,14 @@ import logging
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 LINE_EVERY_SECONDS = 20.0
+PIPE_WIDTH = 10_000
+# Texts in tables wrap at this width if they must.
+WRAPPED = 16
 LOGGER = logging.getLogger("smoothctl")
 
 
@@ -21,7 +24,7 @@ class SmoothctlWarning(UserWarning):
 
 def note(message: str) -> None:
     """Say something in passing: a record of the logger ``smoothctl``, which the command line prints on stderr."""
-    LOGGER.info(message)
+    LOGGER.info("%s", message)
 
 
 def warn(message: str) -> None:
@@ -56,34 +59,77 @@ def is_speaking() -> bool:
 
 class _ToStderr(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        print(record.getMessage(), file=sys.stderr, flush=True)
+        print(printable(record.getMessage()), file=sys.stderr, flush=True)
 
 
 def _show_warning(shown: Callable[..., None], message: Warning | str, category: type[Warning], *place: Any) -> None:
     if issubclass(category, SmoothctlWarning):
-        print(f"warning: {message}", file=sys.stderr, flush=True)
+        print(printable(f"warning: {message}"), file=sys.stderr, flush=True)
     else:
         shown(message, category, *place)
 
 
 def result(message: str) -> None:
     """Print a result on stdout."""
-    print(message, flush=True)
+    print(printable(message), flush=True)
 
 
-def table(rows: list[list[str]], header: list[str], title: str = "") -> None:
-    """Print a table on stdout, with figures to the right and texts to the left."""
+def printable(text: str) -> str:
+    """Show letters that steer a terminal, or turn the direction of writing, as escapes: names come from files."""
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() or letter in "\n\t" else letter.encode("unicode_escape").decode()
+        for letter in text
+    )
+
+
+def table(rows: list[list[str]], header: list[str], title: str = "", ranks: Sequence[int] = ()) -> None:
+    """Print a table on stdout, with figures to the right and texts to the left.
+
+    On a terminal that is too narrow, the columns of the highest rank are left out first, and named; those of rank 0
+    stay. Elsewhere it is plain text, and whole.
+    """
+    from rich import box
     from rich.console import Console
     from rich.table import Table
 
-    drawn = Table(title=title or None, title_justify="left")
-    for place, name in enumerate(header):
-        figures = any(_is_figure(row[place]) for row in rows)
-        drawn.add_column(name, justify="right" if figures else "left", overflow="fold")
+    terminal = sys.stdout.isatty()
+    console = Console(width=None if terminal else PIPE_WIDTH, highlight=False, markup=False)
+    rows = [[" ".join(printable(cell).split("\n")) for cell in row] for row in rows]
+    figures = [any(_is_figure(row[at]) for row in rows) for at in range(len(header))]
+    shown = list(range(len(header)))
+    if terminal and ranks:
+        shown = _fitting(rows, header, figures, ranks, console.width)
+    drawn = Table(
+        title=title or None, title_justify="left", box=box.HEAVY_HEAD if terminal else None,
+        pad_edge=terminal, padding=(0, 1) if terminal else (0, 2, 0, 0),
+    )  # fmt: skip
+    for at in shown:
+        drawn.add_column(header[at], justify="right" if figures[at] else "left", overflow="fold", no_wrap=figures[at])
     for row in rows:
-        drawn.add_row(*row)
-    # A pipe has no width: let the table take what it needs, so that nothing is cut off there.
-    Console(width=None if sys.stdout.isatty() else 300, highlight=False, markup=False).print(drawn)
+        drawn.add_row(*(row[at] for at in shown))
+    console.print(drawn)
+    if len(shown) < len(header):
+        left_out = ", ".join(name for at, name in enumerate(header) if at not in shown)
+        note(
+            f"[left out at {console.width} columns: {left_out}; a wider terminal shows them, as do a pipe and --format]"
+        )
+
+
+def _fitting(
+    rows: list[list[str]], header: list[str], figures: list[bool], ranks: Sequence[int], width: int
+) -> list[int]:
+    """The columns that fit: those of the highest rank go first. Texts may wrap, figures and heads may not."""
+    needed = [
+        max(len(header[at]), *(len(row[at]) for row in rows)) if figures[at] or not rows
+        else max(len(header[at]), min(WRAPPED, max(len(row[at]) for row in rows)))
+        for at in range(len(header))
+    ]  # fmt: skip
+    shown = list(range(len(header)))
+    while sum(needed[at] + 3 for at in shown) + 1 > width and (highest := max(ranks[at] for at in shown)) > 0:
+        shown = [at for at in shown if ranks[at] < highest]
+    return shown
 
 
 def _is_figure(cell: str) -> bool:

@@ -124,7 +124,9 @@ def show_log(log: Log, as_json: bool) -> None:
         content = document.build([summary], radii, list(log.notices))
         console.result(json.dumps({"log": str(log.path), **content, "rows": rows}, indent=2, allow_nan=False))
         return
-    table = tables.certified([summary], radii) if log.kind == "certify" else tables.predicted([summary])
+    table = (
+        tables.certified([summary], radii, norm=frame.norm) if log.kind == "certify" else tables.predicted([summary])
+    )
     table.show()
     if summary.acr_reason:
         console.note(f"no ACR: {summary.acr_reason}")

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json as json_format
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from smoothctl.base import console
 from smoothctl.base.settings import shown_as_flag
 from smoothctl.cli import options
-from smoothctl.reporting.settings import Format, Part, ReportSettings
+from smoothctl.reporting.settings import Format, ReportSettings
 
 if TYPE_CHECKING:
+    from smoothctl.hooks.reports import ReportPlot, ReportTable
     from smoothctl.reporting.assemble import Report
     from smoothctl.reporting.output.layout import Table
 
@@ -48,7 +49,8 @@ def command(
     from smoothctl.base.errors import SmoothctlError, UsageError
     from smoothctl.reporting import assemble as assembling
     from smoothctl.reporting import gates, sources
-    from smoothctl.reporting.output.kinds import check
+    from smoothctl.reporting.measures import published
+    from smoothctl.reporting.output.parts import chosen_plot, chosen_tables
 
     out, format = settings.out, "json" if json else settings.format
     if settings.baseline is not None and not settings.cost:
@@ -61,10 +63,11 @@ def command(
         return
     tests = [gates.parse(text) for text in settings.require]
     changes = _changes(settings.what_if)
-    drawings = [check(text) for text in settings.plot]
-    parts = _parts(settings.show)
+    drawings = [chosen_plot(text) for text in settings.plot]
+    published.check(settings.against)
+    parts = chosen_tables([*settings.show, *(["intervals"] if settings.intervals else [])])
     if out is not None:
-        from smoothctl.reporting.output import page
+        from smoothctl.reporting.output import page, pictures
 
         page.check_place(out)
     places = paths or [Path("runs")]
@@ -79,17 +82,20 @@ def command(
         what_if=changes,
         against=settings.against,
         rho=settings.rho,
-        full=format in ("json", "html") or settings.intervals or len(parts) > 2 or out is not None,
+        full=format in ("json", "html") or bool(settings.show) or settings.intervals or out is not None,
         runs=runs,
     )
     for line in (*report.said, *problems):
         console.warn(line)
     for line in report.noted:
         console.note(line)
-    _print(report, format, parts, settings.intervals, problems)
-    _draw(report, drawings)
+    unshown = _print(report, format, parts, settings.intervals, problems)
+    unshown += _draw(report, drawings)
     if out is not None:
-        console.note(f"page: {page.write(report, out, settings.data)}")
+        source = None if settings.dataset is None else pictures.Source(settings.dataset, settings.split)
+        console.note(f"page: {page.write(report, out, settings.data, source)}")
+    if unshown:
+        raise SmoothctlError("; ".join(unshown))
     if problems:
         raise SmoothctlError(f"{len(problems)} of {len(problems) + len(frames)} logs could not be reported, see above")
     _require(report, tests)
@@ -116,49 +122,57 @@ def _print_tables(found: Sequence[Table], format: Format) -> None:
         console.result("\n\n".join(getattr(table, format)() for table in found))
 
 
-def _print(report: Report, format: Format, parts: set[str], intervals: bool, problems: list[str]) -> None:
-    from smoothctl.reporting.output import document
-    from smoothctl.reporting.output.tables import choose_tables
+def _print(report: Report, format: Format, kinds: list[ReportTable], intervals: bool, problems: list[str]) -> list[str]:
+    """Print the report; return what of it could not be shown."""
+    from smoothctl.reporting.output import document, parts
 
     if format == "json":
-        content = document.as_document(report, problems, parts)
+        content = document.as_document(report, problems, {kind.name for kind in kinds})
         console.result(json_format.dumps(content, indent=2, allow_nan=False))
-        return
+        return []
     if format == "html":
         from smoothctl.reporting.output import page
 
         console.result(page.render(report, "pictures are left out on stdout; --out DIR has them"))
-        return
-    _print_tables(choose_tables(report, parts, intervals), format)
+        return []
+    # With intervals, the plain table would say the same twice.
+    shown = [kind for kind in kinds if not (intervals and kind.name == "certified")]
+    tables, unshown = parts.build(shown, report)
+    _print_tables(tables, format)
     if format == "rich" and report.frames:
         console.note(document.guarantee(report.summaries))
+    return unshown
 
 
-def _draw(report: Report, drawings: list[tuple[str, Path]]) -> None:
+def _draw(report: Report, drawings: list[tuple[ReportPlot, Path]]) -> list[str]:
+    """Draw to files; return what could not be drawn."""
     if not drawings:
-        return
-    from smoothctl.reporting.output import plots
+        return []
+    from smoothctl.base.errors import SmoothctlError
+    from smoothctl.reporting.output.plots import save
 
-    for kind, path in drawings:
-        plots.save(plots.draw(kind, report), path)
-        console.note(f"plot: {path}")
+    undrawn = []
+    for plot, path in drawings:
+        try:
+            save(plot.draw(report), path)
+        except SmoothctlError as error:
+            undrawn.append(f"--plot {plot.name}: {error}")
+        else:
+            console.note(f"plot: {path}")
+    return undrawn
 
 
 def _require(report: Report, tests: list[Any]) -> None:
     """Raise GateFailed with every requirement that is not met; what-ifs are not held to any."""
     from smoothctl.base.errors import GateFailed, SmoothctlError
-    from smoothctl.reporting import gates
+    from smoothctl.reporting import gates, sources
 
     logs = [*report.recorded, *report.predicted]
-    if tests and not logs:
+    missing = sources.without_log(report.runs, logs) if tests else []
+    if tests and not logs and not missing:
         raise SmoothctlError("--require: there is no log to hold against it")
-    if unmet := gates.failures(tests, report.recorded or logs, report.rho):
+    if unmet := gates.failures(tests, report.recorded or logs, report.rho, missing):
         raise GateFailed(f"--require is not met: {'; '.join(unmet)}")
-
-
-def _parts(show: Sequence[str]) -> set[str]:
-    chosen = set(get_args(Part)) if "all" in show else set(show)
-    return (chosen | {"certified", "against"}) - {"all"}
 
 
 def _changes(texts: Sequence[str]) -> list[tuple[str, str]]:

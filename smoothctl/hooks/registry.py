@@ -26,6 +26,7 @@ from smoothctl.hooks.datasets import Dataset
 from smoothctl.hooks.methods import Method
 from smoothctl.hooks.networks import Architecture, Importer
 from smoothctl.hooks.noises import Noise
+from smoothctl.hooks.reports import ReportPlot, ReportTable
 from smoothctl.hooks.trackers import Event, Tracker
 
 NO_PLUGINS = "SMOOTHCTL_NO_PLUGINS"
@@ -39,6 +40,8 @@ KINDS: dict[str, type] = {
     "noise": Noise,
     "importer": Importer,
     "tracker": Tracker,
+    "table": ReportTable,
+    "plot": ReportPlot,
 }
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from smoothctl.hooks.methods import Method
     from smoothctl.hooks.networks import Architecture, Importer
     from smoothctl.hooks.noises import Noise
+    from smoothctl.hooks.reports import ReportPlot, ReportTable
     from smoothctl.hooks.trackers import Event, Tracker
 
 PROJECT = "smoothctl"
@@ -51,6 +52,16 @@ def register_importers() -> Iterable[Importer]:  # type: ignore[empty-body]
 @hookspec
 def register_trackers() -> Iterable[Tracker]:  # type: ignore[empty-body]
     """Places where a training run can be followed, by ``--track NAME``."""
+
+
+@hookspec
+def register_tables() -> Iterable[ReportTable]:  # type: ignore[empty-body]
+    """Tables of a report, shown by ``--show NAME`` and on the page."""
+
+
+@hookspec
+def register_plots() -> Iterable[ReportPlot]:  # type: ignore[empty-body]
+    """Plots of a report, drawn by ``--plot NAME`` and on the page."""
 
 
 @hookspec

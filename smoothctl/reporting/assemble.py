@@ -47,19 +47,31 @@ class Report:
     def published(self) -> list[published.Published]:
         return published.matching(self.against, self.recorded) if self.against else []
 
-    def comparisons(self) -> list[comparison.Comparison]:
-        """Every further log against the first, on the images that they share."""
-        first, *others = self.recorded
-        return [comparison.compare(first, other, self.radii) for other in others]
+    @cached_property
+    def compared(self) -> tuple[list[comparison.Comparison], list[str]]:
+        """Every further log against the first of its dataset and norm, and what cannot be compared."""
+        return comparison.compare_all(self.recorded, self.radii)
+
+    @cached_property
+    def norms(self) -> dict[str, list[int]]:
+        """The places of logs by the norm of their radii, which are never shown together."""
+        found: dict[str, list[int]] = {}
+        for place, frame in enumerate(self.frames):
+            found.setdefault(frame.norm, []).append(place)
+        return found
 
     def envelopes(self) -> list[tuple[str, tuple[comparison.EnvelopePoint, ...]]]:
         """The envelope of each group of logs that has several."""
         found = []
-        for group, frames in comparison.groups(self.recorded).items():
-            if len(frames) > 1:
-                what = " ".join(part for part in group if part)
-                title = f"Best of {len(frames)} runs per radius{': ' + what if what else ''} (%)"
-                found.append((title, comparison.envelope(frames, self.radii)))
+        for norm in self.norms:
+            same = [frame for frame in self.recorded if frame.norm == norm]
+            for group, frames in comparison.groups(same).items():
+                if len(frames) > 1:
+                    what = " ".join(
+                        [*(part for part in group if part), *([norm.upper()] if len(self.norms) > 1 else [])]
+                    )
+                    title = f"Best of {len(frames)} runs per radius{': ' + what if what else ''} (%)"
+                    found.append((title, comparison.envelope(frames, self.radii)))
         return found
 
 

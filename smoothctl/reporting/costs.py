@@ -21,8 +21,8 @@ from smoothctl.records.log import default_log
 from smoothctl.records.run_directory import RunDirectory
 from smoothctl.reporting import sources
 from smoothctl.reporting.measures import metrics
-from smoothctl.reporting.output.layout import Cell, Table
-from smoothctl.reporting.output.tables import radius
+from smoothctl.reporting.output.layout import Cell, Table, figures, words
+from smoothctl.reporting.output.tables import ACR, radius
 from smoothctl.reporting.reader import read_frame
 
 CONFIDENCE = 0.95
@@ -137,9 +137,10 @@ def tables(runs: Sequence[Run], baseline: Run | None) -> list[Table]:
 
 def _cost_table(runs: Sequence[Run], baseline: Run | None) -> Table:
     columns = (
-        *("run", "method", "arch", "generation", "epochs", "s/epoch", "forward/epoch", "backward/epoch"),
-        *("teacher/epoch", "total", "with lineage", "faster per epoch", "faster in all", "ACR"),
-    )
+        words("run"), words("method"), words("arch", 5), figures("generation", 6), figures("epochs", 6),
+        figures("s/epoch", 3), figures("forward/epoch", 7), figures("backward/epoch", 7), figures("teacher/epoch", 7),
+        figures("total", 2), figures("with lineage"), figures("faster per epoch", 4), figures("faster in all"), ACR,
+    )  # fmt: skip
     rows = []
     for run in runs:
         compared = baseline is not None and run.path != baseline.path
@@ -157,7 +158,7 @@ def _cost_table(runs: Sequence[Run], baseline: Run | None) -> Table:
     certified = list(dict.fromkeys(run.certified for run in runs if run.certified))
     of_what = f"; ACR of {', and of '.join(certified)}" if certified else ""
     note = f"[seconds of training, held-out checks apart, with the 95 % interval over epochs{against}{of_what}]"
-    return Table("Cost of training", columns, rows, texts=(0, 1, 2), note=note)
+    return Table("Cost of training", columns, rows, note=note, name="cost")
 
 
 def _lineage_tables(runs: Sequence[Run], baseline: Run | None) -> list[Table]:
@@ -180,10 +181,12 @@ def _lineage_tables(runs: Sequence[Run], baseline: Run | None) -> list[Table]:
                 radius(certified.get(link.sha256)),
             ])  # fmt: skip
         named = f": every generation trained as {_name(baseline)} was" if baseline else ""
-        columns = ("generation", "method", "arch", "own", "spent so far", "trained directly", "saved", "ACR")
-        found.append(
-            Table(f"Along the lineage of {_name(run)}", columns, rows, texts=(1, 2), note=f"[directly{named}]")
-        )
+        columns = (
+            figures("generation"), words("method"), words("arch", 2), figures("own", 3), figures("spent so far"),
+            figures("trained directly", 1), figures("saved"), ACR,
+        )  # fmt: skip
+        title = f"Along the lineage of {_name(run)}"
+        found.append(Table(title, columns, rows, note=f"[directly{named}]", name="lineage"))
     return found
 
 

@@ -6,6 +6,7 @@ import operator
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from smoothctl.base.errors import UsageError
 from smoothctl.reporting.frames import Frame
@@ -64,7 +65,7 @@ def measure(gate: Gate, frame: Frame, rho: float) -> tuple[float | None, str]:
     if gate.measure == "clean":
         return float(frame.correct.mean()), ""
     if gate.measure == "abstain":
-        return float(frame.abstained.mean()), ""
+        return metrics.abstained(frame), "its stopping rule abstains where the least of its radii is not proved"
     if frame.kind != "certify":
         return None, "a prediction log has no radii"
     if gate.measure == "acr":
@@ -80,6 +81,7 @@ def measure(gate: Gate, frame: Frame, rho: float) -> tuple[float | None, str]:
     return metrics.binomial_lower(count, len(frame), frame.alpha, rho), ""
 
 
-def failures(gates: Sequence[Gate], frames: Sequence[Frame], rho: float) -> list[str]:
-    """All reasons why a report does not meet its requirements; every log has to meet each."""
-    return [reason for gate in gates for frame in frames if (reason := check(gate, frame, rho)) is not None]
+def failures(gates: Sequence[Gate], frames: Sequence[Frame], rho: float, without_log: Sequence[Path] = ()) -> list[str]:
+    """All reasons why a report does not meet its requirements: every log has to meet each, and every run needs one."""
+    missing = [f"{run} has no log; make one with: smoothctl certify {run}" for run in without_log] if gates else []
+    return [*missing, *(reason for gate in gates for frame in frames if (reason := check(gate, frame, rho)))]

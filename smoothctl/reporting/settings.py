@@ -10,7 +10,6 @@ from pydantic import Field
 from smoothctl.base.settings import Option, Radii, Settings
 
 Format = Literal["rich", "markdown", "latex", "csv", "json", "html"]
-Part = Literal["measures", "bounds", "classes", "envelope", "compare", "all"]
 SHOWN, OUTPUT = "What is shown", "Output"
 
 
@@ -21,17 +20,19 @@ class ReportSettings(Settings):
         Radii, Option("Radii of the table.", metavar="R,R,...", default="0, 0.25, ... as far as any radius goes")
     ] = ()
     show: Annotated[
-        tuple[Part, ...],
+        tuple[str, ...],
         Option(
             "More tables: measures; bounds (appendix D of Cohen et al.); classes; envelope (best of several sigmas); "
-            "compare (paired, each log with the first); all. Repeatable.",
-            metavar="PART", repeated=True,
+            "compare (each log with the first); images (not certified, or flipping); those that other packages add; "
+            "all. Repeatable.",
+            metavar="TABLE", repeated=True,
         ),
     ] = ()  # fmt: skip
     plot: Annotated[
         tuple[str, ...],
         Option(
-            "Draw curve, envelope, ecdf, samples, alpha, bounds or learning to a .png, .svg or .pdf file. Repeatable.",
+            "Draw curve, envelope, ecdf, samples, alpha, bounds, learning, or what other packages add, to a .png, .svg "
+            "or .pdf file. Repeatable.",
             metavar="KIND[=FILE]", repeated=True,
         ),
     ] = ()  # fmt: skip
@@ -84,6 +85,10 @@ class ReportSettings(Settings):
             metavar="RUN", default="the first without a teacher", panel=SHOWN,
         ),
     ] = None  # fmt: skip
+    dataset: Annotated[
+        str | None, Option("Of logs that name none: their dataset, for pictures on the page.", panel=SHOWN)
+    ] = None
+    split: Annotated[str | None, Option("With --dataset: its split.", default="test", panel=SHOWN)] = None
     data: Annotated[
         Path | None,
         Option("Where the dataset's files are, for pictures on the page.", metavar="PATH", panel=SHOWN),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from smoothctl.base.errors import SmoothctlError, UsageError
+from smoothctl.base.files import file_sha256
 from smoothctl.records.columns import REQUIRED
 from smoothctl.records.lines import bare_name, is_log
 from smoothctl.records.log import default_log
@@ -165,6 +166,25 @@ def training(frame: Frame) -> dict[str, Any]:
         return RunDirectory(frame.path.parent).read_settings() or {}
     except SmoothctlError:
         return {}
+
+
+def without_log(runs: Sequence[RunDirectory], frames: Sequence[Frame]) -> list[Path]:
+    """The runs of whose models there is no certification log here, in them or elsewhere."""
+    certified = [frame for frame in frames if frame.kind == "certify"]
+    folders = {frame.path.parent.resolve() for frame in certified}
+    hashes = {frame.settings.get("model") for frame in certified}
+    return [
+        run.path
+        for run in runs
+        if run.path.resolve() not in folders and not (run.model.is_file() and file_sha256(run.model) in hashes)
+    ]
+
+
+def alike(frame: Frame) -> Hashable | None:
+    """What logs have to share for the best of them to mean anything; None where a setting is not known."""
+    if any(frame.settings.get(key) is None for key in INFERRED):
+        return None
+    return (frame.idx.tobytes(), *(repr(frame.settings.get(key)) for key in COMPARABLE))
 
 
 def cautions(frames: Sequence[Frame]) -> list[str]:

@@ -186,12 +186,18 @@ def _python(code: str, **environment: str) -> subprocess.CompletedProcess[bytes]
     )
 
 
-def test_a_report_does_not_load_torch_or_matplotlib(log: Path):
+def test_a_report_loads_torch_and_statsmodels_only_where_it_needs_them(log: Path):
+    """A plain table needs neither, also where the noise of the log is asked what it proves."""
+    settings = {"sigma": 0.5, "n": 1000, "alpha": 0.001, "noise": "gaussian"}
+    log.with_suffix(".json").write_text(json.dumps({"settings": settings, "planned": 4}))
+    heavy = "('torch', 'matplotlib', 'pandas', 'PIL', 'statsmodels')"
     code = (
-        f"import sys; from smoothctl.cli import run; assert run(['report', {str(log)!r}, '--show', 'all']) == 0; "
-        "print([name for name in ('torch', 'matplotlib', 'pandas', 'PIL') if name in sys.modules])"
+        f"import sys; from smoothctl.cli import run; assert run(['report', {str(log)!r}, *sys.argv[1:]]) == 0; "
+        f"print([name for name in {heavy} if name in sys.modules])"
     )
     assert _python(code).stdout.decode().splitlines()[-1] == "[]"
+    whole = _python(code.replace("*sys.argv[1:]", "'--show', 'all'"))
+    assert whole.stdout.decode().splitlines()[-1] == "['pandas', 'statsmodels']"
 
 
 def test_help_loads_nothing_heavy():

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.contingency_tables import mcnemar
 
-from smoothctl.base.errors import SmoothctlError, UsageError
+from smoothctl.base.errors import SmoothctlError
 from smoothctl.reporting import sources
 from smoothctl.reporting.assemble import assemble
 from smoothctl.reporting.measures import comparison
@@ -53,8 +53,48 @@ def test_only_shared_images_are_compared():
     found = comparison.compare(first, second, [0.5])
     assert (found.images, found.certified[0].difference) == (1, 1.0)
     assert found.acr.difference == pytest.approx(0.5)
-    with pytest.raises(UsageError, match="no image in common"):
-        comparison.compare(first, radius_frame([0.1], [1], [1], idx=[7]), [0.5])
+    assert found.paired
+
+
+def test_logs_without_shared_images_are_compared_as_samples():
+    random = np.random.default_rng(0)
+    first, second = (
+        radius_frame(random.uniform(0, high, 200).tolist(), [1] * 200, [1] * 200, idx=range(start, start + 200))
+        for high, start in ((0.6, 0), (1.2, 1000))
+    )
+    found = comparison.compare(first, second, [0.5])
+    assert (found.paired, found.images) == (False, 400)
+    wanted = float(np.mean(second.radius >= 0.5) - np.mean(first.radius >= 0.5))
+    (part,) = found.certified
+    assert part.difference == pytest.approx(wanted)
+    assert part.low < wanted < part.high
+    assert part.p_value < 1e-6
+    assert found.acr.low < found.acr.difference < found.acr.high
+
+
+def test_p_values_are_adjusted_for_all_tests_together():
+    frames = [
+        radius_frame(np.random.default_rng(seed).uniform(0, 1, 100).tolist(), [1] * 100, [1] * 100, name=str(seed))
+        for seed in range(3)
+    ]
+    compared, failures = comparison.compare_all(frames, [0.25, 0.5])
+    tests = [part for each in compared for part in (*each.certified, each.acr)]
+    ordered = sorted(tests, key=lambda part: part.p_value)
+    largest = 0.0
+    for place, part in enumerate(ordered):
+        largest = max(largest, min(1.0, part.p_value * (len(ordered) - place)))
+        assert part.adjusted == pytest.approx(largest)
+    assert not failures
+
+
+def test_what_cannot_be_compared_is_named_and_the_rest_is_compared():
+    labels = ([1, 1], [1, 1], [1, 0])
+    frames = [radius_frame([0.5, 0.1], [1, 1], label, name=str(at)) for at, label in enumerate(labels)]
+    other = radius_frame([0.5], [1], [65], settings={"dataset": "imagenet"})
+    compared, failures = comparison.compare_all([*frames, other], [0.25])
+    assert [each.second for each in compared] == ["1"]
+    assert len(failures) == 1
+    assert "idx 1 has label" in failures[0]
 
 
 def test_other_labels_are_an_error_that_names_the_image():

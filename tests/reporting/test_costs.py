@@ -55,7 +55,7 @@ def test_speed_up_and_saving_count_the_whole_lineage(tmp_path: Path) -> None:
     assert baseline is not None
     assert baseline.path.name == "teacher"
     table, lineage = costs.tables(runs, baseline)
-    student = dict(zip(table.columns, table.rows[1], strict=True))
+    student = dict(zip(table.heads, table.rows[1], strict=True))
     assert student["faster per epoch"].value == pytest.approx(8)
     assert student["faster in all"].value == pytest.approx(80 / 90)
     assert [row[-2].text for row in lineage.rows] == ["0.0 %", f"{100 * (1 - 90 / 160):.1f} %"]
@@ -77,7 +77,7 @@ def test_a_run_under_way_is_marked_and_saves_nothing_yet(tmp_path: Path) -> None
     make_run(tmp_path / "student", [5.0], [Link("r", "gaussian", "a", Cost(1, 1.0, 0, 0, 0))], epochs=200)
     runs = costs.find_runs([tmp_path])
     table, *lineages = costs.tables(runs, runs[0])
-    row = dict(zip(table.columns, table.rows[1], strict=True))
+    row = dict(zip(table.heads, table.rows[1], strict=True))
     assert row["epochs"].text == "1/200 INCOMPLETE"
     assert row["faster in all"].text == "-"
     assert not lineages
@@ -115,7 +115,7 @@ def test_an_unknown_cost_stays_unknown(tmp_path: Path) -> None:
     runs = costs.find_runs([tmp_path])
     assert runs[0].lineage_seconds is None
     table, lineage = costs.tables(runs, None)
-    assert dict(zip(table.columns, table.rows[0], strict=True))["with lineage"].text == "-"
+    assert dict(zip(table.heads, table.rows[0], strict=True))["with lineage"].text == "-"
     assert [row[4].text for row in lineage.rows] == ["-", "-"]
 
 

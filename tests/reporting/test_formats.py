@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 from smoothctl.base.errors import UsageError
 from smoothctl.reporting.assemble import assemble
 from smoothctl.reporting.measures import published
-from smoothctl.reporting.output.layout import Cell, Table, best, escape_latex
-from smoothctl.reporting.output.tables import choose_tables
+from smoothctl.reporting.output import parts
+from smoothctl.reporting.output.layout import Cell, Table, best, escape_latex, figures, words
 from tests.reporting.make import certified_frame, radius_frame
 
-TABLE = Table("A & B", ["run_1", "acc %"], [[Cell("x|y_z"), Cell("61.20", 0.612, bold=True)]], note="100 %")
+COLUMNS = [words("run_1"), figures("acc %")]
+TABLE = Table("A & B", COLUMNS, [[Cell("x|y_z"), Cell("61.20", 0.612, bold=True)]], note="100 %", name="A b")
 
 
 def test_markdown_keeps_bars_inside_cells():
@@ -50,7 +51,8 @@ def test_latex_uses_booktabs_and_escapes():
         r"\bottomrule",
         r"run\_1 & acc \%",
         r"\textbf{61.20}",
-        r"\caption{A \& B. 100 \%}",
+        r"\caption{A \& B}",
+        r"\label{tab:a-b}",
     ):
         assert part in text
     assert text.count(r"\begin{") == text.count(r"\end{")
@@ -76,7 +78,7 @@ def test_escaped_latex_leaves_no_special_letter_bare(text):
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
 def test_latex_compiles(tmp_path: Path):
     report = _report()
-    tables = choose_tables(report, {"certified", "measures", "bounds", "classes", "envelope", "compare"})
+    tables = shown(report, parts.ALL)
     body = "\n".join(table.latex() for table in tables)
     (tmp_path / "t.tex").write_text(
         "\\documentclass{article}\\usepackage{booktabs}\\begin{document}\n" + body + "\n\\end{document}\n"
@@ -85,6 +87,13 @@ def test_latex_compiles(tmp_path: Path):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-2000:]
     assert (tmp_path / "t.pdf").exists()
+
+
+def shown(report, *names: str) -> list[Table]:
+    """The tables of these kinds and those that are always there."""
+    tables, problems = parts.build(parts.chosen_tables(names), report)
+    assert not problems
+    return tables
 
 
 def _report():
@@ -104,7 +113,9 @@ def test_the_best_of_a_column_is_bold_and_ties_all_are():
 
 
 def test_every_table_has_as_many_cells_as_columns():
-    for table in choose_tables(_report(), {"certified", "measures", "bounds", "classes", "envelope", "compare"}):
+    tables = shown(_report(), parts.ALL)
+    assert len(tables) >= 8
+    for table in tables:
         assert {len(row) for row in table.rows} == {len(table.columns)}
 
 
@@ -113,9 +124,9 @@ def test_runs_are_grouped_and_named_by_group():
     one = certified_frame([[100, 0]], [0], name="b", dataset="digits", sigma=0.5)
     from dataclasses import replace
 
-    table = choose_tables(assemble([replace(one, about=about), one]), {"certified"})[0]
-    assert list(table.columns[:4]) == ["dataset", "method", "arch", "run"]
-    assert [row[1].text for row in table.rows] == ["?", "crt"]
+    table = shown(assemble([replace(one, about=about), one]))[0]
+    assert [column.name for column in table.columns[:4]] == ["run", "dataset", "method", "arch"]
+    assert [row[2].text for row in table.rows] == ["?", "crt"]
 
 
 # Printed in the papers; table 15's shifted rows as they should read.
@@ -180,7 +191,7 @@ def test_published_rows_stand_in_the_paper(shared: Path):
 def test_against_puts_rows_of_the_same_dataset_and_sigma_beside():
     frame = radius_frame([0.3, 0.1], [1, 1], [1, 2], settings={"sigma": 0.25, "dataset": "cifar10", "alpha": 0.001})
     report = assemble([frame], (0.0, 0.25, 0.5), against=("crt2022",))
-    (table,) = choose_tables(report, {"against"})
+    _, table = shown(report)
     assert table.rows[0][1].text == "this report"
     assert {row[3].text for row in table.rows[1:]} == {"0.25"}
     assert len(table.rows) > 20

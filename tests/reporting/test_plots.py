@@ -13,10 +13,15 @@ from hypothesis import strategies as st
 from smoothctl.base.errors import SmoothctlError, UsageError
 from smoothctl.records.run_directory import RunDirectory
 from smoothctl.reporting.assemble import assemble
-from smoothctl.reporting.output import kinds, plots
+from smoothctl.reporting.output import parts, plots
 from tests.reporting.make import certified_frame, radius_frame
 
 VOTES = [[1000, 0, 0], [900, 50, 50], [400, 520, 80], [0, 0, 1000]]
+
+
+def draw(kind: str, report):
+    """Draw one kind of plot."""
+    return parts.plots()[kind].draw(report)
 
 
 @pytest.fixture
@@ -32,11 +37,11 @@ def report(tmp_path: Path):
 
 
 @pytest.mark.parametrize("ending", [".png", ".svg", ".pdf"])
-@pytest.mark.parametrize("kind", kinds.KINDS)
+@pytest.mark.parametrize("kind", [plot.name for plot in plots.PLOTS])
 def test_every_kind_to_every_ending(report, tmp_path: Path, kind: str, ending: str):
     first, second = tmp_path / "out" / f"1{ending}", tmp_path / "out" / f"2{ending}"
-    plots.save(plots.draw(kind, report), first)
-    plots.save(plots.draw(kind, report), second)
+    plots.save(draw(kind, report), first)
+    plots.save(draw(kind, report), second)
     assert first.stat().st_size > 2000
     if ending != ".svg":
         assert first.read_bytes() == second.read_bytes()
@@ -69,15 +74,41 @@ def test_what_cannot_be_drawn_is_said():
     bare = assemble([radius_frame([0.5], [1], [1])])
     for kind, line in (("ecdf", "needs votes"), ("envelope", "several"), ("learning", "no training history")):
         with pytest.raises(SmoothctlError, match=line):
-            plots.draw(kind, bare)
-    with pytest.raises(SmoothctlError, match="cannot be read"):
-        plots.draw("curve", assemble([radius_frame([0.5], [1], [1], name=str(at)) for at in range(20)]))
+            draw(kind, bare)
+    with pytest.raises(SmoothctlError, match="no certification log"):
+        draw("curve", assemble([]))
+
+
+def test_of_many_logs_the_first_are_drawn_and_the_plot_says_so():
+    figure = draw("curve", assemble([radius_frame([0.5], [1], [1], name=str(at)) for at in range(20)]))
+    assert len(figure.axes[0].get_lines()) == plots.MANY_SERIES
+    assert [text.get_text() for text in figure.texts] == ["the first 12 of 20"]
+
+
+def test_names_are_drawn_as_they_are(tmp_path: Path):
+    names = ["$x^$", "_hidden", "a\x1b[31m", "100%"]
+    frames = [certified_frame(VOTES, [0, 0, 1, 2], name=name) for name in names]
+    for kind in ("curve", "envelope", "ecdf", "alpha"):
+        figure = draw(kind, assemble(frames))
+        plots.save(figure, tmp_path / "a.svg")
+    legend = draw("curve", assemble(frames)).legends[0]
+    assert [text.get_text() for text in legend.get_texts()] == ["$x^$", "_hidden", "a\\x1b[31m", "100%"]
+
+
+def test_norms_never_share_axes(tmp_path: Path):
+    frames = [certified_frame(VOTES, [0, 0, 1, 2], name=norm, norm=norm) for norm in ("l1", "l2")]
+    for kind in ("curve", "envelope"):
+        if kind == "envelope":
+            frames += [certified_frame(VOTES, [0, 0, 1, 2], name="b", norm="l1")]
+        figure = draw(kind, assemble(frames))
+        plots.save(figure, tmp_path / "a.png")
+        assert [axes.get_xlabel()[:9] for axes in figure.axes] == ["L1 radius", "L2 radius"]
 
 
 def test_a_plot_of_one_run_takes_one_whose_votes_are_known():
     known = certified_frame(VOTES, [0, 0, 1, 2], name="known", sigma=0.5)
     report = assemble([radius_frame([0.5], [1], [1], name="bare"), known])
-    assert plots.draw("alpha", report).axes[0].get_title(loc="left") == "known (one of 2 logs)"
+    assert draw("alpha", report).axes[0].get_title(loc="left") == "known (one of 2 logs)"
 
 
 @pytest.mark.parametrize(
@@ -85,10 +116,11 @@ def test_a_plot_of_one_run_takes_one_whose_votes_are_known():
     [("curve", "curve", "curve.png"), ("ecdf=a.pdf", "ecdf", "a.pdf"), ("out.svg", "curve", "out.svg")],
 )
 def test_kinds_are_read(text, kind, path):
-    assert kinds.check(text) == (kind, Path(path))
+    plot, place = parts.chosen_plot(text)
+    assert (plot.name, place) == (kind, Path(path))
 
 
 @pytest.mark.parametrize("text", ["pie=a.png", "curve=a.gif", "a", "curve="])
 def test_other_kinds_and_endings_are_refused(text):
     with pytest.raises(UsageError, match="--plot"):
-        kinds.check(text)
+        parts.chosen_plot(text)

@@ -1,10 +1,10 @@
-"""Two logs on the images that they share, and the best of several per radius."""
+"""Two logs image by image or as samples, and the best of several per radius."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import stats
@@ -22,32 +22,60 @@ from smoothctl.reporting.measures.metrics import (
 
 @dataclass(frozen=True)
 class Difference:
-    """Second minus first, its interval over images, and the p-value of no difference."""
+    """Second minus first, its interval over images, and the p-value of no difference: of this test alone, and
+    ``adjusted`` for all tests of the report (Holm 1979)."""
 
     difference: float
     low: float
     high: float
     p_value: float
+    adjusted: float
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two logs on ``images`` shared images; ``certified`` by radius; ``acr`` None where it is none."""
+    """Two logs: image by image on the ``images`` that they share, or if they share none (not ``paired``) as samples
+    of different images; ``certified`` by radius; ``acr`` None where it is none."""
 
     first: str
     second: str
     images: int
     subset: str
+    paired: bool
     certified: tuple[Difference, ...]
     acr: Difference | None
 
 
-def compare(first: Frame, second: Frame, radii: Sequence[float]) -> Comparison:
-    """Paired differences of certified accuracy and ACR.
+def compare_all(frames: Sequence[Frame], radii: Sequence[float]) -> tuple[list[Comparison], list[str]]:
+    """Every further log against the first of its dataset and norm; the other half says what cannot be compared."""
+    found, failures = [], []
+    firsts: dict[tuple[str, str], Frame] = {}
+    for frame in frames:
+        first = firsts.setdefault((frame.group[0], frame.norm), frame)
+        if first is frame:
+            continue
+        try:
+            found.append(compare(first, frame, radii))
+        except SmoothctlError as error:
+            failures.append(str(error))
+    return adjusted(found), failures
 
-    Raises SmoothctlError for logs whose labels differ, and UsageError for logs that share no image.
+
+def compare(first: Frame, second: Frame, radii: Sequence[float]) -> Comparison:
+    """Differences of certified accuracy and ACR, paired where the logs share images.
+
+    Raises SmoothctlError for logs whose labels differ.
     """
-    a, b = shared_images([first, second])
+    has_acr = average_certified_radius(first) is not None and average_certified_radius(second) is not None
+    try:
+        a, b = shared_images([first, second])
+    except UsageError:
+        a, b = (frame.take(~frame.failed) for frame in (first, second))
+        certified = tuple(difference_of_samples(a.proved >= radius, b.proved >= radius) for radius in radii)
+        means = (np.maximum(a.proved, 0.0), np.maximum(b.proved, 0.0))
+        acr = _difference_of_means(*means) if has_acr else None
+        subsets = f"{len(a)} and {len(b)} others"
+        return Comparison(first.name, second.name, len(a) + len(b), subsets, False, certified, acr)
     clash = np.flatnonzero(a.label != b.label)
     if len(clash):
         at = clash[0]
@@ -55,13 +83,27 @@ def compare(first: Frame, second: Frame, radii: Sequence[float]) -> Comparison:
             f"idx {a.idx[at]} has label {a.label[at]} in {first.path} and {b.label[at]} in {second.path}: "
             "the logs are not of the same images and cannot be compared image by image"
         )
-    acr = None
-    if average_certified_radius(a) is not None and average_certified_radius(b) is not None:
-        acr = _mean_difference(np.maximum(b.proved, 0.0) - np.maximum(a.proved, 0.0))
-    return Comparison(
-        first.name, second.name, len(a), subset(a.idx),
-        tuple(difference_of_shares(a.proved >= radius, b.proved >= radius) for radius in radii), acr,
-    )  # fmt: skip
+    certified = tuple(difference_of_shares(a.proved >= radius, b.proved >= radius) for radius in radii)
+    acr = _mean_difference(np.maximum(b.proved, 0.0) - np.maximum(a.proved, 0.0)) if has_acr else None
+    return Comparison(first.name, second.name, len(a), subset(a.idx), True, certified, acr)
+
+
+def adjusted(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """The comparisons with p-values adjusted for all of their tests together, by Holm's method."""
+    from statsmodels.stats.multitest import multipletests
+
+    tests = [part for each in comparisons for part in (*each.certified, *([each.acr] if each.acr else []))]
+    if not tests:
+        return list(comparisons)
+    corrected = iter(multipletests([part.p_value for part in tests], method="holm")[1].tolist())
+    return [
+        replace(
+            each,
+            certified=tuple(replace(part, adjusted=next(corrected)) for part in each.certified),
+            acr=replace(each.acr, adjusted=next(corrected)) if each.acr else None,
+        )
+        for each in comparisons
+    ]
 
 
 def shared_images(frames: Sequence[Frame]) -> list[Frame]:
@@ -79,13 +121,37 @@ def difference_of_shares(first: Bools, second: Bools, confidence: float = CONFID
     The p-value is that of McNemar's exact test: binomial on the images where the two differ. The
     interval is that of Agresti and Min (2005): Wald's after adding 1/2 to each cell.
     """
+    from statsmodels.stats.contingency_tables import mcnemar
+
     gained, lost = int((second & ~first).sum()), int((first & ~second).sum())
     total = len(first) + 2
     spread = math.sqrt(max(0.0, gained + lost + 1 - (gained - lost) ** 2 / total)) / total
     reach = float(stats.norm.ppf((1 + confidence) / 2)) * spread
     middle = (gained - lost) / total
-    p_value = stats.binomtest(gained, gained + lost, 0.5).pvalue if gained + lost else 1.0
-    return Difference((gained - lost) / len(first), max(-1.0, middle - reach), min(1.0, middle + reach), float(p_value))
+    both, neither = int((first & second).sum()), int((~first & ~second).sum())
+    p_value = float(mcnemar([[both, lost], [gained, neither]], exact=True).pvalue)
+    difference = (gained - lost) / len(first)
+    return Difference(difference, max(-1.0, middle - reach), min(1.0, middle + reach), p_value, p_value)
+
+
+def difference_of_samples(first: Bools, second: Bools, confidence: float = CONFIDENCE) -> Difference:
+    """Difference of two shares over different images: Newcombe's interval (1998), Agresti and Caffo's test (2000)."""
+    from statsmodels.stats.proportion import confint_proportions_2indep, test_proportions_2indep
+
+    counts = (int(second.sum()), len(second), int(first.sum()), len(first))
+    low, high = confint_proportions_2indep(*counts, compare="diff", method="newcomb", alpha=1 - confidence)
+    p_value = float(test_proportions_2indep(*counts, compare="diff", method="agresti-caffo").pvalue)
+    return Difference(float(second.mean() - first.mean()), float(low), float(high), p_value, p_value)
+
+
+def _difference_of_means(first: np.ndarray, second: np.ndarray, confidence: float = CONFIDENCE) -> Difference:
+    """Difference of means over different images: Welch's test and interval."""
+    difference = float(second.mean() - first.mean())
+    if min(len(first), len(second)) < 2 or (first.std() == 0 and second.std() == 0):
+        return Difference(difference, difference, difference, 1.0, 1.0)
+    found = stats.ttest_ind(second, first, equal_var=False)
+    low, high = found.confidence_interval(confidence)
+    return Difference(difference, float(low), float(high), float(found.pvalue), float(found.pvalue))
 
 
 def _mean_difference(values: np.ndarray) -> Difference:
@@ -96,7 +162,7 @@ def _mean_difference(values: np.ndarray) -> Difference:
         p_value = 1.0 if values[0] == 0 or len(values) < 2 else 0.0
     else:
         p_value = float(stats.ttest_1samp(values, 0.0).pvalue)
-    return Difference(float(np.mean(values)), low, high, p_value)
+    return Difference(float(np.mean(values)), low, high, p_value, p_value)
 
 
 @dataclass(frozen=True)

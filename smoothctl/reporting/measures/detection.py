@@ -108,7 +108,7 @@ def detect(frame: Frame) -> tuple[Frame, str]:
     ]
     found = {"sigma": fit.sigma, "n": fit.n, "alpha": fit.alpha}
     known = {key: value for key, value in frame.settings.items() if value is not None}
-    guessed = frozenset(found) - frozenset(known)
+    guessed = frame.guessed | (frozenset(found) - frozenset(known))
     text = (
         f"its radii allow n={fit.n}, alpha={fit.alpha:g} at sigma {fit.sigma:g}"
         f" ({fit.attainable}/{fit.radii} telling radii are attainable; {', '.join(others)})"

@@ -11,8 +11,8 @@ import numpy as np
 from scipy import special, stats
 
 from smoothctl.records.log import parse_votes
+from smoothctl.reporting import noises
 from smoothctl.reporting.frames import BUDGET_RULE, RADII_RULE, Floats, Frame, Ints
-from smoothctl.smoothing.bounds import clopper_pearson_lower, clopper_pearson_upper
 
 # Radii of a table are STEP apart up to FINE.
 STEP, FINE = 0.25, 4.0
@@ -37,17 +37,16 @@ def certified_accuracy(frame: Frame, radii: Sequence[float]) -> tuple[float, ...
 
 def interval(count: int, total: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
     """Two-sided exact binomial interval over images (Clopper and Pearson 1934)."""
-    tail = (1 - confidence) / 2
-    return clopper_pearson_lower(count, total, tail), clopper_pearson_upper(count, total, tail)
+    return intervals([count], total, confidence)[0]
 
 
-def intervals(counts: Sequence[int], total: int) -> tuple[tuple[float, float], ...]:
+def intervals(counts: Sequence[int], total: int, confidence: float = CONFIDENCE) -> tuple[tuple[float, float], ...]:
     """:func:`interval` of several counts at once."""
+    from statsmodels.stats.proportion import proportion_confint
+
     if not counts:
         return ()
-    tail = (1 - CONFIDENCE) / 2
-    array = np.array(counts)
-    lower, upper = clopper_pearson_lower(array, total, tail), clopper_pearson_upper(array, total, tail)
+    lower, upper = proportion_confint(np.array(counts), total, alpha=1 - confidence, method="beta")
     return tuple(zip(lower.tolist(), upper.tolist(), strict=True))
 
 
@@ -98,6 +97,11 @@ def mean_interval(values: Floats, confidence: float = CONFIDENCE, seed: int = 0)
     return float(low), float(high)
 
 
+def abstained(frame: Frame) -> float | None:
+    """Share of images without a class; None where a rule that proves chosen radii abstains at the least of them."""
+    return None if frame.rule == RADII_RULE else float(frame.abstained.mean())
+
+
 def smoothed_accuracy(frame: Frame) -> float | None:
     """Share of images whose leading class is the label, abstaining or not; None if the log lacks it."""
     if (frame.top < 0).all():
@@ -122,14 +126,23 @@ def label_probabilities(frame: Frame) -> Floats | None:
 def constant_acr(frame: Frame) -> float | None:
     """ACR that a classifier with one answer for everything would get with the same sigma, n and alpha.
 
-    It is always sure, so every image of the most frequent class gets the largest radius there is,
-    sigma * Phi^-1(alpha^(1/n)): the reason not to judge by ACR alone.
+    It is always sure, so every image of the most frequent class gets the largest radius there is, what
+    p_A >= alpha^(1/n) proves: the reason not to judge by ACR alone. None where the noise is not known here.
     """
-    sigma, n, alpha = frame.sigma, frame.settings.get("n"), frame.alpha
-    if sigma is None or n is None or alpha is None or frame.norm != "l2":
+    n, alpha = frame.settings.get("n"), frame.alpha
+    if n is None or alpha is None or average_certified_radius(frame) is None:
+        return None
+    surest = np.array([alpha ** (1 / n)])
+    if frame.settings.get("noise") is None:
+        # Others' logs are of Gaussian noise, by which their settings were inferred.
+        largest = None if frame.sigma is None else frame.sigma * special.ndtri(surest)
+    else:
+        radius = noises.radius_of(frame)
+        largest = None if radius is None else radius(surest)
+    if largest is None:
         return None
     share = np.unique(frame.label, return_counts=True)[1].max() / len(frame)
-    return float(share * sigma * max(0.0, special.ndtri(alpha ** (1 / n))))
+    return float(share * max(0.0, largest[0]))
 
 
 def evaluations(frame: Frame) -> float | None:

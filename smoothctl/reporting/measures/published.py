@@ -73,14 +73,19 @@ def _row(paper: str, cells: dict[str, str]) -> Published:
     )  # fmt: skip
 
 
+def check(papers: Sequence[str]) -> None:
+    """Raise UsageError for a paper that is not on board."""
+    for paper in papers:
+        if paper not in (*PAPERS, "all"):
+            raise UsageError(f"--against {paper}: choose {', '.join(PAPERS)} or all")
+
+
 def matching(papers: Sequence[str], frames: Sequence[Frame]) -> list[Published]:
     """Rows with the dataset and sigma of any of these logs; where a log states neither, it matches none.
 
     Raises UsageError for a paper that is not on board, and if nothing matches.
     """
-    for paper in papers:
-        if paper not in (*PAPERS, "all"):
-            raise UsageError(f"--against {paper}: choose {', '.join(PAPERS)} or all")
+    check(papers)
     rows = [row for row in load()[0] if "all" in papers or row.paper in papers]
     wanted = {(dataset_of(frame), frame.sigma) for frame in frames}
     found = [
@@ -101,8 +106,8 @@ def matching(papers: Sequence[str], frames: Sequence[Frame]) -> list[Published]:
 
 
 def dataset_of(frame: Frame) -> str:
-    """The dataset that a log states, or that its path names."""
+    """The dataset that a log states, or that its path names, of those in the tables."""
     if frame.group[0]:
         return frame.group[0]
     text = str(frame.path).lower()
-    return next((dataset for dataset in ("cifar10", "imagenet", "mnist") if dataset in text), "")
+    return next((dataset for dataset in sorted({row.dataset for row in load()[0]}) if dataset in text), "")

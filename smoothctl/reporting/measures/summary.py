@@ -23,7 +23,7 @@ class ClassSummary:
     label: int
     name: str
     images: int
-    abstained: float
+    abstained: float | None
     certified: tuple[float, ...]
     acr: float | None
 
@@ -52,9 +52,9 @@ class Summary:
     dataset: str
     lineage: tuple[Any, ...]
     accuracy: float
-    accuracy_interval: tuple[float, float]
+    accuracy_interval: tuple[float, float] | None
     smoothed_accuracy: float | None
-    abstained: float
+    abstained: float | None
     failed: int
     certified: tuple[float, ...]
     intervals: tuple[tuple[float, float], ...]
@@ -99,9 +99,9 @@ def summarise(frame: Frame, radii: Sequence[float], rho: float = RHO, full: bool
         dataset=dataset,
         lineage=tuple(frame.model("lineage") or ()),
         accuracy=right / total,
-        accuracy_interval=metrics.interval(right, total),
+        accuracy_interval=metrics.interval(right, total) if full else None,
         smoothed_accuracy=metrics.smoothed_accuracy(frame),
-        abstained=float(frame.abstained.mean()),
+        abstained=metrics.abstained(frame),
         failed=int(frame.failed.sum()),
         certified=tuple(count / total for count in counts),
         intervals=metrics.intervals(counts, total) if full else (),
@@ -144,7 +144,7 @@ def class_summaries(frame: Frame, radii: Sequence[float]) -> tuple[ClassSummary,
         certified = metrics.certified_accuracy(mine, radii) if frame.kind == "certify" else ()
         found.append(
             ClassSummary(
-                int(label), name, len(mine), float(mine.abstained.mean()), certified,
+                int(label), name, len(mine), metrics.abstained(mine), certified,
                 metrics.average_certified_radius(mine),
             )
         )  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from smoothctl.reporting.assemble import Report
-from smoothctl.reporting.measures import published
+from smoothctl.reporting.measures import images, published
 from smoothctl.reporting.measures.comparison import Comparison, EnvelopePoint
 from smoothctl.reporting.measures.summary import RHO, Summary
 
@@ -62,7 +62,11 @@ def as_document(report: Report, problems: Sequence[str], parts: Collection[str])
             {"title": title, "points": [plain(point) for point in points]} for title, points in report.envelopes()
         ]
     if "compare" in parts and len(report.recorded) > 1:
-        extra["comparisons"] = [plain(each) for each in report.comparisons()]
+        compared, failures = report.compared
+        extra["comparisons"] = [plain(each) for each in compared]
+        extra["not_compared"] = failures
+    if "images" in parts:
+        extra["images"] = [plain(image) for image in images.not_certified(report.recorded)] if report.recorded else []
     if report.against:
         extra["published"] = [_published(row) for row in report.published]
     return build([*report.summaries, *report.predictions], report.radii, report.said, report.rho, **extra)

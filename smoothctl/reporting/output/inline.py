@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import io
 import re
+from html import escape
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from smoothctl.reporting.output.layout import escape
 from smoothctl.reporting.output.plots import COLOURS, GREY
 
 SIZE = (5.0, 3.6)

@@ -14,9 +14,11 @@ from pathlib import Path
 import numpy as np
 
 from smoothctl.base.errors import SmoothctlError
-from smoothctl.hooks.noises import ABSTAIN
+from smoothctl.hooks.datasets import LabelledImages
 from smoothctl.reporting.frames import Frame
 from smoothctl.reporting.measures.comparison import shared_images
+from smoothctl.reporting.measures.images import class_name, decision
+from smoothctl.reporting.noises import noise_of
 
 COUNT = 5
 LARGEST_SIDE = 224
@@ -32,6 +34,14 @@ class Shot:
 
 
 @dataclass(frozen=True)
+class Source:
+    """The dataset of logs that name none."""
+
+    dataset: str
+    split: str | None = None
+
+
+@dataclass(frozen=True)
 class Strip:
     """One image of the dataset: ``shots`` are the clean picture and one for each log."""
 
@@ -39,66 +49,93 @@ class Strip:
     shots: tuple[Shot, ...]
 
 
-def strips(frames: Sequence[Frame], data: Path | None, count: int = COUNT) -> list[Strip]:
-    """Draw images that all logs share: from the largest radius to those that abstain.
+def strips(frames: Sequence[Frame], data: Path | None, source: Source | None = None, count: int = COUNT) -> list[Strip]:
+    """Draw images that all logs share: the smallest radius that is certified, one that is not, and others between.
 
-    Raises SmoothctlError, saying why, where there are no pictures to show.
+    ``source`` names the dataset of logs that name none. Raises SmoothctlError, saying why, where there are no
+    pictures to show.
     """
-    chosen = _same_data(frames)
     from smoothctl.hooks.registry import registry
-    from smoothctl.images.datasets import fingerprint, open_split, pixels
+    from smoothctl.images.datasets import default_split, fingerprint, open_split, pixels
 
-    settings = chosen[0].settings
-    dataset = registry().find("dataset", str(settings["dataset"])).value
-    images = open_split(dataset, str(settings["split"]), data, False)
-    if settings.get("data") != fingerprint(images):
+    chosen, source = _same_data(frames, source)
+    dataset = registry().find("dataset", source.dataset).value
+    images = open_split(dataset, source.split or default_split(dataset), data, False)
+    stated = chosen[0].settings.get("data")
+    if stated is not None and stated != fingerprint(images):
         raise SmoothctlError("the dataset here is not the one that was certified")
     shared = shared_images(chosen)
+    if stated is None:
+        _require_labels(shared[0], images)
     found = []
-    for at in _spread(shared[0], count):
+    for at, why in _telling(shared[0], count):
         index = int(shared[0].idx[at])
         clean = pixels(images, index).numpy()
-        label = _class_name(shared[0], int(shared[0].label[at]))
+        label = class_name(shared[0], int(shared[0].label[at]))
         shots = [Shot(_png(clean), f"image {index}, clean: {label}", ("clean", f"label {label}"))]
         for frame in shared:
             assert frame.sigma is not None
-            noisy = clean + frame.sigma * np.random.default_rng(index).standard_normal(clean.shape)
-            lines = (f"sigma {frame.sigma:g}", *_decision(frame, at))
-            shots.append(Shot(_png(noisy), f"image {index}, {', '.join(lines)}", lines))
-        found.append(Strip(f"image {index}: {label}", tuple(shots)))
+            lines = (f"sigma {frame.sigma:g}", decision(frame, at), "right" if frame.correct[at] else "not certified")
+            shots.append(
+                Shot(_png(clean + _noise(frame, index, clean.shape)), f"image {index}, {', '.join(lines)}", lines)
+            )
+        found.append(Strip(f"image {index}: {label}{f' ({why})' if why else ''}", tuple(shots)))
     return found
 
 
-def _same_data(frames: Sequence[Frame]) -> list[Frame]:
-    """The logs of the first log's dataset, one for each sigma, ascending."""
-    known = [frame for frame in frames if frame.settings.get("dataset") and frame.settings.get("split")]
-    if not known:
-        raise SmoothctlError("the logs do not say of which dataset they are")
-    keys = ("dataset", "split", "data")
-    same = [frame for frame in known if all(frame.settings.get(key) == known[0].settings.get(key) for key in keys)]
+def _same_data(frames: Sequence[Frame], given: Source | None) -> tuple[list[Frame], Source]:
+    """The logs of one dataset, one for each sigma, ascending, and which dataset that is."""
+    known = [frame for frame in frames if frame.settings.get("dataset")]
+    if known:
+        first = known[0].settings
+        source = Source(str(first["dataset"]), first.get("split"))
+        keys = ("dataset", "split", "data", "norm")
+        same = [frame for frame in known if all(frame.settings.get(key) == first.get(key) for key in keys)]
+    elif given is not None:
+        source, same = given, list(frames)
+    else:
+        raise SmoothctlError("the logs do not say of which dataset they are; --dataset names it")
     by_sigma = {frame.sigma: frame for frame in reversed(same) if frame.sigma is not None}
-    if any(frame.settings.get("noise", "gaussian") != "gaussian" for frame in by_sigma.values()):
-        raise SmoothctlError("only Gaussian noise can be pictured")
-    return [by_sigma[sigma] for sigma in sorted(by_sigma)]
+    if not by_sigma:
+        raise SmoothctlError("the logs do not say their sigma")
+    return [by_sigma[sigma] for sigma in sorted(by_sigma)], source
 
 
-def _spread(frame: Frame, count: int) -> list[int]:
-    """Places spread evenly from the largest proved radius to images that are wrong or abstain."""
+def _noise(frame: Frame, index: int, shape: tuple[int, ...]) -> np.ndarray:
+    """One draw of a log's noise; others' logs, which name none, are of Gaussian noise."""
+    from smoothctl.base.draws import Draws, Stream
+
+    noise, sigma = noise_of(frame), frame.sigma
+    assert sigma is not None
+    draws = Draws(0, index, Stream.EVALUATE)
+    sample = draws.normal((1, *shape)) * sigma if noise is None else noise.sample((1, *shape), sigma, draws)
+    return np.asarray(sample[0].numpy())
+
+
+def _require_labels(frame: Frame, images: LabelledImages) -> None:
+    """Raise SmoothctlError unless the dataset has the labels that a log states."""
+    for idx, label, failed in zip(frame.idx.tolist(), frame.label.tolist(), frame.failed.tolist(), strict=True):
+        if idx >= len(images):
+            raise SmoothctlError(f"the dataset has {len(images)} images, the log one with idx {idx}")
+        if not failed and (there := int(images[idx][1])) != label:
+            raise SmoothctlError(f"image {idx} has label {there} in the dataset and {label} in the log")
+
+
+def _telling(frame: Frame, count: int) -> list[tuple[int, str]]:
+    """Places of images that tell most, and why: the limits of what is certified, and others spread between."""
     order = np.argsort(-frame.proved, kind="stable")
-    return [int(order[place]) for place in np.unique(np.linspace(0, len(order) - 1, count).round().astype(int))]
-
-
-def _decision(frame: Frame, at: int) -> tuple[str, ...]:
-    predict = int(frame.predict[at])
-    if predict == ABSTAIN:
-        leading = f" (leading: {_class_name(frame, int(frame.top[at]))})" if frame.top[at] >= 0 else ""
-        return (f"abstains{leading}",)
-    verdict = "right" if frame.correct[at] else "wrong"
-    return (f"{_class_name(frame, predict)}, {verdict}", f"radius {np.floor(frame.radius[at] * 1000) / 1000:.3f}")
-
-
-def _class_name(frame: Frame, label: int) -> str:
-    return frame.class_names[label] if 0 <= label < len(frame.class_names) else str(label)
+    certified = int(np.sum(frame.proved > 0))
+    places = {}
+    if certified:
+        places[int(order[0])] = "largest certified radius"
+        places[int(order[certified - 1])] = "smallest certified radius"
+    if certified < len(order):
+        places[int(order[certified])] = "not certified"
+    for place in np.linspace(0, len(order) - 1, count).round().astype(int):
+        if len(places) < count:
+            places.setdefault(int(order[place]), "")
+    rank = {int(at): position for position, at in enumerate(order)}
+    return sorted(places.items(), key=lambda item: rank[item[0]])
 
 
 def _png(image: np.ndarray) -> str:

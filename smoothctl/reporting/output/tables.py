@@ -1,25 +1,44 @@
-"""Tables of a report: what their columns are."""
+"""Tables of a report: what their columns are. Each kind is one object, in the list at the end."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from decimal import ROUND_FLOOR, Decimal
 
+from smoothctl.base.errors import SmoothctlError
+from smoothctl.hooks.reports import ReportTable
+from smoothctl.reporting import sources
 from smoothctl.reporting.assemble import Report
+from smoothctl.reporting.measures import images as by_image
 from smoothctl.reporting.measures import published
 from smoothctl.reporting.measures.comparison import Comparison, Difference, EnvelopePoint
 from smoothctl.reporting.measures.published import Published
 from smoothctl.reporting.measures.summary import Summary
-from smoothctl.reporting.output.layout import Cell, Table, best
+from smoothctl.reporting.output.layout import Cell, Column, Table, best, figures, words
 
-PARTS = ("certified", "measures", "bounds", "classes", "envelope", "compare", "against")
-SETTINGS = ("run", "sigma", "n", "alpha", "images", "idx")
+SETTINGS = (
+    words("run", paper=""), figures("sigma", paper=r"$\sigma$"), figures("n", 7, ""), figures("alpha", 8, ""),
+    figures("images", 6, ""), words("idx", 9, ""),
+)  # fmt: skip
+ACR = figures("ACR")
 
 
 def radius_name(radius: float) -> str:
     """How a radius heads a column: ``r=0.25``."""
     return f"r={radius:.4g}" if round(radius * 100) != radius * 100 else f"r={radius:.2f}"
+
+
+def radius_columns(radii: Sequence[float], norm: str = "l2") -> list[Column]:
+    """A column for each radius: where a terminal is narrow, whole radii stay the longest."""
+    group = rf"Certified accuracy (\%) at $\ell_{{{escape_norm(norm)}}}$ radius"
+    ranks = {radius: 2 if radius == round(radius) else 3 if 2 * radius == round(2 * radius) else 4 for radius in radii}
+    return [figures(radius_name(radius), ranks[radius], f"{radius:.2f}", group) for radius in radii]
+
+
+def escape_norm(norm: str) -> str:
+    """The index of a norm in LaTeX: 2 of l2."""
+    return {"linf": r"\infty"}.get(norm.lower(), norm.lower().removeprefix("l"))
 
 
 def percent(share: float | None) -> Cell:
@@ -38,13 +57,23 @@ def radius(value: float | None) -> Cell:
     return Cell("-") if value is None else Cell(f"{value:.4f}", value)
 
 
-def certified(summaries: Sequence[Summary], radii: Sequence[float], intervals: bool = False) -> Table:
-    """Certified accuracy at radii, ACR and abstention, one run a row; the best of a column is bold."""
+def certified(
+    summaries: Sequence[Summary],
+    radii: Sequence[float],
+    intervals: bool = False,
+    norm: str = "l2",
+    alike: Sequence[Hashable | None] | None = None,
+) -> Table:
+    """Certified accuracy at radii, ACR and abstention, one run a row; the best of those that are ``alike`` is bold."""
+    keys = ("dataset", "method", "arch")
     several = len({(summary.dataset, summary.method, summary.arch) for summary in summaries}) > 1
-    group = ["dataset", "method", "arch"] if several else []
+    group = (
+        [words(key, 5) for key in keys] if several else [words(key, 9) for key in ("method",) if _any(summaries, key)]
+    )
     rows = []
     for summary in summaries:
-        kept = [Cell(text or "?") for text in (summary.dataset, summary.method, summary.arch)] if several else []
+        run, *settings = _settings(summary)
+        kept = [Cell(getattr(summary, column.name) or "?") for column in group]
         accuracies = [percent(share) for share in summary.certified]
         if intervals:
             paired = zip(accuracies, summary.intervals, strict=True)
@@ -52,16 +81,21 @@ def certified(summaries: Sequence[Summary], radii: Sequence[float], intervals: b
         acr = radius(summary.acr)
         if intervals and summary.acr_interval is not None:
             acr = _with_interval(acr, summary.acr_interval, 1, 3)
-        figures = [*accuracies, acr, percent(summary.abstained)]
+        shown = [*accuracies, acr, percent(summary.abstained)]
         # A what-if is no result, and does not compete for the best of a column.
-        shown = [replace(cell, value=None) for cell in figures] if summary.note else figures
-        rows.append([*kept, *_settings(summary), *shown])
-    columns = [*group, *SETTINGS, *map(radius_name, radii), "ACR", "abstain"]
+        shown = [replace(cell, value=None) for cell in shown] if summary.note else shown
+        rows.append([run, *kept, *settings, *shown])
+    columns = [SETTINGS[0], *group, *SETTINGS[1:], *radius_columns(radii, norm), ACR, figures("abstain", 5, "")]
     first = len(group) + len(SETTINGS)
     return Table(
-        "Certified accuracy (%) at radius r", columns, best(rows, range(first, first + len(radii) + 1)),
-        texts=(*range(len(group) + 1), first - 1), note=_interval_note(intervals),
+        f"Certified accuracy (%) at {norm.upper()} radius r", columns,
+        best(rows, range(first, first + len(radii) + 1), alike), note=_interval_note(intervals),
+        name=f"certified-{norm}", caption="Certified accuracy and average certified radius (ACR).",
     )  # fmt: skip
+
+
+def _any(summaries: Sequence[Summary], key: str) -> bool:
+    return any(getattr(summary, key) for summary in summaries)
 
 
 def _interval_note(intervals: bool) -> str:
@@ -88,10 +122,11 @@ def predicted(summaries: Sequence[Summary]) -> Table:
     """Prediction logs: shares in percent."""
     rows = []
     for summary in summaries:
-        wrong = max(0.0, 1 - summary.accuracy - summary.abstained - summary.failed / summary.images)
+        abstained = summary.abstained or 0.0
+        wrong = max(0.0, 1 - summary.accuracy - abstained - summary.failed / summary.images)
         rows.append([*_settings(summary), *map(percent, (summary.accuracy, wrong, summary.abstained))])
-    columns = [*SETTINGS, "accuracy", "wrong", "abstain"]
-    return Table("Prediction logs, no radius column (%)", columns, best(rows, [len(SETTINGS)]), texts=(0, 5))
+    columns = [*SETTINGS, figures("accuracy"), figures("wrong"), figures("abstain")]
+    return Table("Prediction logs, no radius column (%)", columns, best(rows, [len(SETTINGS)]), name="predictions")
 
 
 def measures(summaries: Sequence[Summary]) -> Table:
@@ -108,14 +143,15 @@ def measures(summaries: Sequence[Summary]) -> Table:
         for summary in summaries
     ]  # fmt: skip
     columns = [
-        "run", "clean %", "smoothed %", "abstain %", "ACR", "ACR 95 %", "ACR of a constant", "median p_A(label)",
-        "evaluations/image", "s/image", "total h",
+        words("run"), figures("clean %"), figures("smoothed %", 3), figures("abstain %", 4), ACR,
+        figures("ACR 95 %", 2), figures("ACR of a constant", 5), figures("median p_A(label)", 6),
+        figures("evaluations/image", 7), figures("s/image", 8), figures("total h", 8),
     ]  # fmt: skip
     note = (
         "clean: right and not abstaining (certified at radius 0); smoothed: leading class right. ACR of a constant: "
         "what one answer for every image would get at this sigma, n and alpha; do not judge by ACR alone."
     )
-    return Table("Other measures", columns, rows, note=note)
+    return Table("Other measures", columns, rows, note=note, name="measures")
 
 
 def _pair(pair: tuple[float, float] | None) -> Cell:
@@ -144,9 +180,8 @@ def lower_bounds(summaries: Sequence[Summary], radii: Sequence[float], rho: floa
         f"Certified accuracy on these images that holds with probability {1 - rho:g} over the noise, if the noise is "
         "independent across images (Cohen et al. 2019, appendix D)."
     )
-    return Table(
-        "High-probability lower bounds (%)", ["run", "bound", *map(radius_name, radii)], rows, texts=(0, 1), note=note
-    )
+    columns = [words("run"), words("bound"), *radius_columns(radii)]
+    return Table("High-probability lower bounds (%)", columns, rows, note=note, name="bounds")
 
 
 def classes(summary: Summary, radii: Sequence[float]) -> Table:
@@ -159,8 +194,8 @@ def classes(summary: Summary, radii: Sequence[float]) -> Table:
         for part in summary.classes
     ]  # fmt: skip
     shown = radii if summary.kind == "certify" else ()
-    columns = ["class", "images", *map(radius_name, shown), "ACR", "abstain"]
-    return Table(f"By class: {summary.title} (%)", columns, rows)
+    columns = [words("class"), figures("images", 6), *radius_columns(shown), ACR, figures("abstain", 5)]
+    return Table(f"By class: {summary.title} (%)", columns, rows, name=f"classes-{summary.name}")
 
 
 def envelope(title: str, points: Sequence[EnvelopePoint]) -> Table:
@@ -170,11 +205,12 @@ def envelope(title: str, points: Sequence[EnvelopePoint]) -> Table:
         for point in points
     ]
     note = "Each radius is the best of several models, chosen after seeing these images: no one model has all of it."
-    return Table(title, ["radius", "best", "its clean", "run"], rows, texts=(0, 3), note=note)
+    columns = [words("radius"), figures("best"), figures("its clean"), words("run")]
+    return Table(title, columns, rows, note=note, name="envelope")
 
 
-def comparisons(compared: Sequence[Comparison], radii: Sequence[float]) -> Table:
-    """Paired differences in percentage points, with intervals and p-values."""
+def comparisons(compared: Sequence[Comparison], radii: Sequence[float], failures: Sequence[str] = ()) -> Table:
+    """Differences in percentage points, with intervals and p-values."""
     rows = []
     for each in compared:
         name = f"{each.second} - {each.first}"
@@ -182,18 +218,22 @@ def comparisons(compared: Sequence[Comparison], radii: Sequence[float]) -> Table
         acr = Cell("-") if each.acr is None else _difference(each.acr, 1, 4)
         rows.append([Cell(name), Cell(f"{each.images}"), Cell(each.subset), *cells, acr])
     note = (
-        "difference [95 % interval] p-value, on shared images: points of certified accuracy (McNemar's exact test, "
-        "Agresti and Min's interval) and ACR (paired t-test, bootstrap). Of many tests, one in twenty falls below "
-        "0.05 by chance."
+        "difference [95 % interval] p-value, adjusted for all tests of this table together (Holm). On shared images: "
+        "certified accuracy by McNemar's exact test and Agresti and Min's interval, ACR by a paired t-test and a "
+        "bootstrap; on different images by Agresti and Caffo's test, Newcombe's interval, and Welch's t-test."
     )
-    columns = ["second - first", "images", "idx", *map(radius_name, radii), "ACR"]
-    return Table("Paired differences", columns, rows, texts=(0, 2), note=note)
+    if failures:
+        note = f"{note} Not compared: {'; '.join(failures)}."
+    columns = [
+        words("second - first"), figures("images", 5), words("idx", 9, ""), *radius_columns(radii), ACR
+    ]  # fmt: skip
+    return Table("Differences", columns, rows, note=note, name="differences")
 
 
 def _difference(part: Difference, scale: float, digits: int) -> Cell:
     low, high = scale * part.low, scale * part.high
     return Cell(
-        f"{scale * part.difference:+.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}] p={part.p_value:.2g}",
+        f"{scale * part.difference:+.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}] p={part.adjusted:.2g}",
         part.difference,
     )
 
@@ -217,35 +257,82 @@ def against(
         ]
         for row in rows
     ]  # fmt: skip
-    columns = ["run", "source", "dataset", "sigma", "images", *map(radius_name, radii), "ACR", "train h"]
+    columns = [
+        words("run"), words("source", 7), words("dataset", 6), figures("sigma", paper=r"$\sigma$"),
+        figures("images", 8, ""), *radius_columns(radii), ACR, figures("train h", 5),
+    ]  # fmt: skip
     cited = {row.paper for row in rows}
     note = " ".join(f"{paper}: {source}." for paper, source in sources.items() if paper in cited)
     return Table(
-        "Beside published rows (%)", columns, best([*mine, *theirs], range(5, 6 + len(radii))), texts=(0, 1, 2),
-        note=f"Published figures as printed. {note}",
+        "Beside published rows (%)", columns, best([*mine, *theirs], range(5, 6 + len(radii))),
+        note=f"Published figures as printed. {note}", name="published",
     )  # fmt: skip
 
 
-def choose_tables(report: Report, parts: Collection[str], intervals: bool = False) -> list[Table]:
-    """The tables of these parts, in a fixed order; parts that have nothing to show are left out."""
+def _certified(report: Report, intervals: bool = False) -> list[Table]:
+    """A table for each norm, since radii in several cannot stand in one column."""
     found = []
-    several = len(report.recorded) > 1
-    if report.frames:
-        if "certified" in parts:
-            found.append(certified(report.summaries, report.radii, intervals))
-        if "measures" in parts:
-            found.append(measures(report.summaries))
-        if "bounds" in parts:
-            found.append(lower_bounds(report.summaries, report.radii, report.rho))
-        if "envelope" in parts:
-            found += [envelope(title, points) for title, points in report.envelopes()]
-        if "compare" in parts and several:
-            found.append(comparisons(report.comparisons(), report.radii))
-        if "against" in parts and report.against:
-            mine = [summary for summary in report.summaries if not summary.note]
-            found.append(against(mine, report.published, report.radii, published.load()[1]))
-        if "classes" in parts:
-            found += [classes(summary, report.radii) for summary in report.summaries]
-    if report.predicted:
-        found.append(predicted(report.predictions))
+    for norm, places in report.norms.items():
+        keys = [sources.alike(report.frames[at]) for at in places]
+        found.append(certified([report.summaries[at] for at in places], report.radii, intervals, norm, keys))
     return found
+
+
+def _compared(report: Report) -> list[Table]:
+    if len(report.recorded) < 2:
+        return []
+    compared, failures = report.compared
+    if not compared and failures:
+        raise SmoothctlError("; ".join(failures))
+    return [comparisons(compared, report.radii, failures)] if compared else []
+
+
+def _against(report: Report) -> list[Table]:
+    mine = [summary for summary in report.summaries if not summary.note]
+    return [against(mine, report.published, report.radii, published.load()[1])] if report.against else []
+
+
+def images(report: Report) -> list[Table]:
+    """The images that some log does not certify, and those that flip between logs first."""
+    if not report.recorded:
+        return []
+    shown = by_image.not_certified(report.recorded)
+    columns = [figures("idx"), words("label"), *(words(frame.name) for frame in report.recorded)]
+    rows = [[Cell(str(image.idx)), Cell(image.label), *map(Cell, image.decisions)] for image in shown]
+    flips = sum(image.flips for image in shown)
+    note = f"[{len(shown)} images that some log does not certify" + (
+        f", {flips} of which flip between logs]" if flips else "]"
+    )
+    return [Table("Images not certified", columns, rows, note=note, name="images")]
+
+
+def _classes(report: Report) -> list[Table]:
+    return [classes(summary, report.radii) for summary in report.summaries if not summary.note]
+
+
+TABLES = (
+    ReportTable("certified", _certified, "certified accuracy at radii, ACR and abstention", "results", always=True),
+    ReportTable(
+        "intervals", lambda report: _certified(report, True), "the same with 95 % intervals over images", "more"
+    ),
+    ReportTable(
+        "measures", lambda report: [measures(report.summaries)] if report.frames else [],
+        "accuracy without abstention, ACR and its interval, ACR of a constant, cost",
+    ),
+    ReportTable(
+        "bounds", lambda report: [lower_bounds(report.summaries, report.radii, report.rho)] if report.frames else [],
+        "lower bounds that hold for all images together (appendix D of Cohen et al. 2019)",
+    ),
+    ReportTable(
+        "envelope", lambda report: [envelope(title, points) for title, points in report.envelopes()],
+        "best of several logs per radius", "results",
+    ),
+    ReportTable("compare", _compared, "differences between each log and the first, with tests"),
+    ReportTable("against", _against, "published rows beside one's own (--against)", "published", always=True),
+    ReportTable("classes", _classes, "class by class", "details"),
+    ReportTable("images", images, "the images that are not certified, or flip between logs", "details"),
+    ReportTable(
+        "predictions", lambda report: [predicted(report.predictions)] if report.predicted else [],
+        "accuracy of prediction logs", "results", always=True,
+    ),
+)  # fmt: skip
