@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as hooks
+from torch.nn.parameter import is_lazy
 
 from smoothctl.base.errors import SmoothctlError, UsageError
 from smoothctl.hooks.networks import Architecture, ModelSpec
@@ -89,7 +90,8 @@ def _bounded(held: Mapping[str, Tensor]) -> Iterator[None]:
 
     def count_values(_: nn.Module, name: str, value: Tensor | None) -> None:
         nonlocal values
-        values -= 0 if value is None else value.numel()
+        # A lazy layer has no values before it has seen an image.
+        values -= 0 if value is None or is_lazy(value) else value.numel()
         if values < 0:
             raise SmoothctlError(f"the file's settings ask for a network far larger than its {len(held)} tensors")
 

@@ -218,7 +218,7 @@ def test_the_python_api_refuses_what_it_cannot_take() -> None:
             return torch.zeros(1, 2)
 
     images = torch.rand(2, 3, 8, 8)
-    with pytest.raises(SmoothctlError, match="for 100 images"):
+    with pytest.raises(SmoothctlError, match="for 8 images"):
         certify(OneRow(), images, sigma=0.5, n=100, batch_size=100)
     with pytest.raises(UsageError, match=r"torch\.nn\.Module"):
         certify(lambda x: x, images, sigma=0.5)  # type: ignore[arg-type]
