@@ -63,7 +63,7 @@ class ViT(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         grid = x.unflatten(3, (GRID, self.patch)).unflatten(2, (GRID, self.patch))
         words = grid.permute(0, 2, 4, 3, 5, 1).flatten(3).flatten(1, 2)
-        tokens = torch.cat([self.cls_token.expand(len(x), -1, -1), self.emb(words)], dim=1) + self.pos_emb
+        tokens = torch.cat([self.cls_token.expand(x.shape[0], -1, -1), self.emb(words)], dim=1) + self.pos_emb
         logits: Tensor = self.fc(self.enc(tokens)[:, 0])
         return logits
 

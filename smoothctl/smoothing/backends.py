@@ -23,6 +23,7 @@ from smoothctl.smoothing.settings import Backend, Precision
 DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 AGREEMENT = 1e-3
 PROBES = 64
+SIZES = [40, 17, 6, 1]
 
 
 @dataclass(frozen=True)
@@ -163,18 +164,32 @@ def _export(model: nn.Module, shape: tuple[int, int, int]) -> bytes:
 
 
 def _agree(candidate: Classifier, reference: Classifier, probes: Tensor, required: bool) -> bool:
-    expected, got = reference.logits(probes), candidate.logits(probes)
+    """Whether logits agree with the reference on noisy probes, in batches of several sizes.
+
+    Raises UsageError, or says that the backend is not used, if they do not, or cannot be computed: an exported
+    network may hold the size of the batch that it was exported with.
+    """
+    expected = reference.logits(probes)
+    try:
+        got = torch.cat([candidate.logits(part) for part in probes.split(SIZES)])
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split())[:120]
+        return _refuse(candidate, f"cannot evaluate batches of every size ({reason})", required)
     if not torch.isfinite(expected).all():
-        return not torch.isfinite(got).all()  # the network is broken, which is said where it votes
+        return not bool(torch.isfinite(got).all())  # the network is broken, which is said where it votes
     scale = max(1.0, float(expected.abs().max()))
     difference = float((got - expected).abs().max()) / scale
     if difference <= AGREEMENT:
         return True
+    return _refuse(candidate, f"does not agree with PyTorch here (logits differ by {difference:.2g})", required)
+
+
+def _refuse(candidate: Classifier, why: str, required: bool) -> bool:
     if required:
-        raise UsageError(
-            f"--backend {candidate.backend} does not agree with PyTorch here (logits differ by {difference:.2g})"
-        )
-    console.note(f"{candidate.backend} does not agree with plain PyTorch on this network, so it is not used")
+        raise UsageError(f"--backend {candidate.backend} {why}")
+    console.note(f"{candidate.backend} {why}, so it is not used")
     return False
 
 
