@@ -149,7 +149,7 @@ def _draw(report: Report, drawings: list[tuple[ReportPlot, Path]]) -> list[str]:
     if not drawings:
         return []
     from smoothctl.base.errors import SmoothctlError
-    from smoothctl.reporting.output.plots import save
+    from smoothctl.reporting.output.drawing import save
 
     undrawn = []
     for plot, path in drawings:

@@ -21,8 +21,8 @@ from smoothctl.records.log import default_log
 from smoothctl.records.run_directory import RunDirectory
 from smoothctl.reporting import sources
 from smoothctl.reporting.measures import metrics
+from smoothctl.reporting.output.cells import ACR, radius
 from smoothctl.reporting.output.layout import Cell, Table, figures, words
-from smoothctl.reporting.output.tables import ACR, radius
 from smoothctl.reporting.reader import read_frame
 
 CONFIDENCE = 0.95

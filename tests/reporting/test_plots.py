@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from smoothctl.base.errors import SmoothctlError, UsageError
 from smoothctl.records.run_directory import RunDirectory
 from smoothctl.reporting.assemble import assemble
-from smoothctl.reporting.output import parts, plots
+from smoothctl.reporting.output import drawing, parts, plots
 from tests.reporting.make import certified_frame, radius_frame
 
 VOTES = [[1000, 0, 0], [900, 50, 50], [400, 520, 80], [0, 0, 1000]]
@@ -40,8 +40,8 @@ def report(tmp_path: Path):
 @pytest.mark.parametrize("kind", [plot.name for plot in plots.PLOTS])
 def test_every_kind_to_every_ending(report, tmp_path: Path, kind: str, ending: str):
     first, second = tmp_path / "out" / f"1{ending}", tmp_path / "out" / f"2{ending}"
-    plots.save(draw(kind, report), first)
-    plots.save(draw(kind, report), second)
+    drawing.save(draw(kind, report), first)
+    drawing.save(draw(kind, report), second)
     assert first.stat().st_size > 2000
     if ending != ".svg":
         assert first.read_bytes() == second.read_bytes()
@@ -50,7 +50,7 @@ def test_every_kind_to_every_ending(report, tmp_path: Path, kind: str, ending: s
 @given(st.lists(st.floats(-1, 3), min_size=1, max_size=30), st.floats(0, 3))
 def test_the_curve_is_certified_accuracy(proved, at):
     values = np.array(proved)
-    radii, accuracy = plots._steps(values)
+    radii, accuracy = drawing.as_steps(values)
     # matplotlib's steps-post: the height at a place is that of the last point at or before it; just below a radius
     # it is the certified accuracy there.
     place = np.searchsorted(radii, at, side="left") - 1
@@ -64,7 +64,7 @@ def test_series_differ_in_grey():
     def grey(colour: str) -> float:
         return sum(weight * int(colour[at : at + 2], 16) for weight, at in ((0.299, 1), (0.587, 3), (0.114, 5))) / 255
 
-    styles = [plots._style(place) for place in range(5)]
+    styles = [drawing.style_of(place) for place in range(5)]
     for one, other in combinations(styles, 2):
         assert one["linestyle"] != other["linestyle"] or abs(grey(one["color"]) - grey(other["color"])) > 0.1
     assert len({str(style["linestyle"]) for style in styles}) == 5
@@ -81,7 +81,7 @@ def test_what_cannot_be_drawn_is_said():
 
 def test_of_many_logs_the_first_are_drawn_and_the_plot_says_so():
     figure = draw("curve", assemble([radius_frame([0.5], [1], [1], name=str(at)) for at in range(20)]))
-    assert len(figure.axes[0].get_lines()) == plots.MANY_SERIES
+    assert len(figure.axes[0].get_lines()) == drawing.MANY_SERIES
     assert [text.get_text() for text in figure.texts] == ["the first 12 of 20"]
 
 
@@ -90,7 +90,7 @@ def test_names_are_drawn_as_they_are(tmp_path: Path):
     frames = [certified_frame(VOTES, [0, 0, 1, 2], name=name) for name in names]
     for kind in ("curve", "envelope", "ecdf", "alpha"):
         figure = draw(kind, assemble(frames))
-        plots.save(figure, tmp_path / "a.svg")
+        drawing.save(figure, tmp_path / "a.svg")
     legend = draw("curve", assemble(frames)).legends[0]
     assert [text.get_text() for text in legend.get_texts()] == ["$x^$", "_hidden", "a\\x1b[31m", "100%"]
 
@@ -101,7 +101,7 @@ def test_norms_never_share_axes(tmp_path: Path):
         if kind == "envelope":
             frames += [certified_frame(VOTES, [0, 0, 1, 2], name="b", norm="l1")]
         figure = draw(kind, assemble(frames))
-        plots.save(figure, tmp_path / "a.png")
+        drawing.save(figure, tmp_path / "a.png")
         assert [axes.get_xlabel()[:9] for axes in figure.axes] == ["L1 radius", "L2 radius"]
 
 

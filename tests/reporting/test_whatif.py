@@ -194,6 +194,6 @@ def test_projections_have_no_bounds_anywhere():
 
 @pytest.mark.parametrize(("share", "shown"), [(0.99996, "99.99"), (1.0, "100.00"), (0.57, "57.00"), (0.0, "0.00")])
 def test_lower_bounds_are_shown_rounded_down(share, shown):
-    from smoothctl.reporting.output.tables import floored_percent
+    from smoothctl.reporting.output.cells import floored_percent
 
     assert floored_percent(share).text == shown

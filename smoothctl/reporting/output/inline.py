@@ -9,7 +9,7 @@ from html import escape
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from smoothctl.reporting.output.plots import COLOURS, GREY
+from smoothctl.reporting.output.drawing import COLOURS, GREY
 
 SIZE = (5.0, 3.6)
 

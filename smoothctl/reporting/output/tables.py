@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from decimal import ROUND_FLOOR, Decimal
 
 from smoothctl.base.errors import SmoothctlError
 from smoothctl.hooks.reports import ReportTable
@@ -12,49 +11,22 @@ from smoothctl.reporting import sources
 from smoothctl.reporting.assemble import Report
 from smoothctl.reporting.measures import images as by_image
 from smoothctl.reporting.measures import published
-from smoothctl.reporting.measures.comparison import Comparison, Difference, EnvelopePoint
 from smoothctl.reporting.measures.published import Published
 from smoothctl.reporting.measures.summary import Summary
-from smoothctl.reporting.output.layout import Cell, Column, Table, best, figures, words
+from smoothctl.reporting.output.cells import (
+    ACR,
+    floored_percent,
+    percent,
+    radius,
+    radius_columns,
+)
+from smoothctl.reporting.output.comparison_tables import comparisons, envelope
+from smoothctl.reporting.output.layout import Cell, Table, best, figures, words
 
 SETTINGS = (
     words("run", paper=""), figures("sigma", paper=r"$\sigma$"), figures("n", 7, ""), figures("alpha", 8, ""),
     figures("images", 6, ""), words("idx", 9, ""),
 )  # fmt: skip
-ACR = figures("ACR")
-
-
-def radius_name(radius: float) -> str:
-    """How a radius heads a column: ``r=0.25``."""
-    return f"r={radius:.4g}" if round(radius * 100) != radius * 100 else f"r={radius:.2f}"
-
-
-def radius_columns(radii: Sequence[float], norm: str = "l2") -> list[Column]:
-    """A column for each radius: where a terminal is narrow, whole radii stay the longest."""
-    group = rf"Certified accuracy (\%) at $\ell_{{{escape_norm(norm)}}}$ radius"
-    ranks = {radius: 2 if radius == round(radius) else 3 if 2 * radius == round(2 * radius) else 4 for radius in radii}
-    return [figures(radius_name(radius), ranks[radius], f"{radius:.2f}", group) for radius in radii]
-
-
-def escape_norm(norm: str) -> str:
-    """The index of a norm in LaTeX: 2 of l2."""
-    return {"linf": r"\infty"}.get(norm.lower(), norm.lower().removeprefix("l"))
-
-
-def percent(share: float | None) -> Cell:
-    """A share as percent with two decimals; ``-`` where there is none."""
-    return Cell("-") if share is None else Cell(f"{100 * share:.2f}", share)
-
-
-def floored_percent(share: float) -> Cell:
-    """A lower bound as percent with two decimals, rounded down: what is shown is proved too."""
-    shown = (100 * Decimal(repr(share))).quantize(Decimal("0.01"), ROUND_FLOOR)
-    return Cell(str(shown), share)
-
-
-def radius(value: float | None) -> Cell:
-    """A radius with four decimals."""
-    return Cell("-") if value is None else Cell(f"{value:.4f}", value)
 
 
 def certified(
@@ -196,46 +168,6 @@ def classes(summary: Summary, radii: Sequence[float]) -> Table:
     shown = radii if summary.kind == "certify" else ()
     columns = [words("class"), figures("images", 6), *radius_columns(shown), ACR, figures("abstain", 5)]
     return Table(f"By class: {summary.title} (%)", columns, rows, name=f"classes-{summary.name}")
-
-
-def envelope(title: str, points: Sequence[EnvelopePoint]) -> Table:
-    """Best certified accuracy per radius, with the clean accuracy of the model that gives it."""
-    rows = [
-        [Cell(radius_name(point.radius)), percent(point.accuracy), percent(point.clean), Cell(point.name)]
-        for point in points
-    ]
-    note = "Each radius is the best of several models, chosen after seeing these images: no one model has all of it."
-    columns = [words("radius"), figures("best"), figures("its clean"), words("run")]
-    return Table(title, columns, rows, note=note, name="envelope")
-
-
-def comparisons(compared: Sequence[Comparison], radii: Sequence[float], failures: Sequence[str] = ()) -> Table:
-    """Differences in percentage points, with intervals and p-values."""
-    rows = []
-    for each in compared:
-        name = f"{each.second} - {each.first}"
-        cells = [_difference(part, 100, 2) for part in each.certified]
-        acr = Cell("-") if each.acr is None else _difference(each.acr, 1, 4)
-        rows.append([Cell(name), Cell(f"{each.images}"), Cell(each.subset), *cells, acr])
-    note = (
-        "difference [95 % interval] p-value, adjusted for all tests of this table together (Holm). On shared images: "
-        "certified accuracy by McNemar's exact test and Agresti and Min's interval, ACR by a paired t-test and a "
-        "bootstrap; on different images by Agresti and Caffo's test, Newcombe's interval, and Welch's t-test."
-    )
-    if failures:
-        note = f"{note} Not compared: {'; '.join(failures)}."
-    columns = [
-        words("second - first"), figures("images", 5), words("idx", 9, ""), *radius_columns(radii), ACR
-    ]  # fmt: skip
-    return Table("Differences", columns, rows, note=note, name="differences")
-
-
-def _difference(part: Difference, scale: float, digits: int) -> Cell:
-    low, high = scale * part.low, scale * part.high
-    return Cell(
-        f"{scale * part.difference:+.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}] p={part.adjusted:.2g}",
-        part.difference,
-    )
 
 
 def against(
