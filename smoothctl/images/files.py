@@ -98,7 +98,7 @@ _told: set[str] = set()
 
 
 def _say_background(name: str) -> None:
-    """Once, as a data set has many of them."""
+    """Once, as a dataset has many of them."""
     if BACKGROUND not in _told:
         _told.add(BACKGROUND)
         console.note(f"{name} is transparent in part; such parts are taken on {BACKGROUND}")
