@@ -214,3 +214,13 @@ def test_a_browser_shows_it(demo: Path, tmp_path: Path, width: int, dark: bool):
     ink, paper = brightness(seen["ink"]), brightness(seen["paper"])
     assert (max(ink, paper) + 0.05) / (min(ink, paper) + 0.05) >= 7
     assert (ink > paper) == dark
+
+
+def test_steps_of_a_pixel_are_rounded_down():
+    """A radius of 1/4 on 8x8 images is 7.97 steps at every value: eight are not proved."""
+    from dataclasses import replace
+
+    from smoothctl.reporting.output.answer import _in_pixels
+
+    frame = replace(certified_frame([[100, 0]], [0]), about={"model": {"input_shape": [1, 8, 8]}})
+    assert _in_pixels(0.25, frame).startswith("every value by 7.9 of 255")

@@ -72,7 +72,9 @@ def _in_pixels(radius: float, frame: Frame) -> str:
     values = math.prod(shape)
     if values <= 0:
         return ""
-    return f"every value by {STEPS * radius / math.sqrt(values):.1f} of {STEPS} steps, or a few by more"
+    # Rounded down, so that what is said is proved too.
+    steps = math.floor(10 * STEPS * radius / math.sqrt(values)) / 10
+    return f"every value by {steps:.1f} of {STEPS} steps, or a few by more"
 
 
 def lead(report: Report, found: Answer | None) -> str:
