@@ -28,9 +28,8 @@ THOUSANDS = {"": 1, "k": 10**3, "m": 10**6}
 class Option:
     """How people are told of a field, and how they give it on a command line.
 
-    ``names`` are its flags (one made from the field's name if empty), ``old`` those of earlier versions; ``default``
-    is what help says where the default depends on something else; ``panel`` groups it in the help; ``repeated``
-    takes the flag several times.
+    ``names`` are its flags (one made from the field's name if empty); ``default`` is what help says where the
+    default depends on something else; ``panel`` groups it in the help; ``repeated`` takes the flag several times.
     """
 
     help: str
@@ -39,7 +38,6 @@ class Option:
     default: str = ""
     panel: str = ""
     repeated: bool = False
-    old: tuple[str, ...] = ()
 
 
 def _whole_number(value: Any) -> Any:
