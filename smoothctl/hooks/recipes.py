@@ -9,6 +9,7 @@ from pydantic import Field, ValidationError
 
 from smoothctl.base.settings import Count, Index, Indices, Option, Pairs, Positive, Settings
 
+TrainingPrecision = Literal["fp32", "tf32", "bf16", "fp16"]
 OPTIMIZER, MODEL, RUNNING = "Optimizer", "Network", "Running"
 
 
@@ -54,8 +55,11 @@ class TrainingFields(Settings):
         Option("Factor of the learning rate for all layers but the last.", metavar="F", panel="Weights to start from"),
     ] = 1.0
     precision: Annotated[
-        Literal["fp32", "tf32", "bf16", "fp16"],
-        Option("Of the network: fp32, tf32, bf16 or fp16 (autocast).", panel=RUNNING),
+        TrainingPrecision | Literal["auto"],
+        Option(
+            "Of the network: fp32, tf32, bf16 or fp16 (autocast), or auto, the fastest here, as measured.",
+            panel=RUNNING,
+        ),
     ] = "fp32"
     augment: Annotated[
         bool, Option("The dataset's augmentation, if it has one.", ("--augment/--no-augment",), panel="Images")

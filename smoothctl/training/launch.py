@@ -14,18 +14,20 @@ from smoothctl.base.settings import keyword_settings
 from smoothctl.hooks.datasets import Dataset
 from smoothctl.hooks.registry import registry
 from smoothctl.hooks.trackers import Tracker
-from smoothctl.images.datasets import default_split, open_dataset
+from smoothctl.images.datasets import default_split, known_shape, open_dataset
 from smoothctl.images.settings import DataSource
 from smoothctl.images.subset import take_balanced
 from smoothctl.models.checkpoint import Model, require_sigma
-from smoothctl.models.classifier import canonical_arch
+from smoothctl.models.classifier import build_classifier, canonical_arch
 from smoothctl.records import cost
 from smoothctl.records.cost import Cost, Link
+from smoothctl.records.run_directory import RunDirectory
 from smoothctl.training.batches import TrainingData
 from smoothctl.training.distributed import join_group
 from smoothctl.training.execution import Execution
 from smoothctl.training.initial import check_initial, load_initial
 from smoothctl.training.noisy_accuracy import run_is_at_chance
+from smoothctl.training.precision import fastest, step_seconds
 from smoothctl.training.recipes import Choice, resolve_settings
 from smoothctl.training.run import fill_directory
 from smoothctl.training.sanity_check import SanityCheck, plan_check
@@ -164,6 +166,8 @@ def plan_run(
     if teacher is not None:
         refuse_over_teacher(out, [*teachers, teacher.path])
     opened, images = open_dataset(dataset, "train", source.data, source.download, shape)
+    if resolved.precision == "auto":
+        resolved = _measured(resolved, opened, execution, None if run.overwrite else out)
     if teacher is not None:
         check_teacher(teacher, resolved, opened)
     split = default_split(dataset)
@@ -184,6 +188,24 @@ def plan_run(
                 "weights that were trained without noise become robust by: --method gaussian --recipe finetune"
             )
     return planned
+
+
+def _measured(settings: TrainSettings, dataset: Dataset, execution: Execution, resumed: Path | None) -> TrainSettings:
+    """Settings with the precision that a run to resume has on record, else the fastest here, in every process."""
+    found = None
+    if execution.group.leads:
+        there = None if resumed is None else RunDirectory(resumed).read_settings()
+        if there is not None:
+            found = there["settings"].get("precision")
+            console.note(f"--precision auto: {found}, as the run in {resumed} has it")
+        else:
+            shape = known_shape(dataset)
+            network = build_classifier(settings.arch, len(dataset.class_names), shape, settings.arch_options)
+            seconds = step_seconds(network, shape, execution.device, settings.batch_size)
+            found = fastest(seconds)
+            told = ", ".join(f"{name} {1000 * each:.1f} ms" for name, each in seconds.items())
+            console.note(f"--precision auto: {found} (forward and backward pass of a small batch: {told})")
+    return settings.model_copy(update={"precision": execution.group.from_leader(found)})
 
 
 def _completed(settings: TrainSettings, teacher: Model | None, init: Model | None, freeze: bool) -> TrainSettings:

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 
 from smoothctl.base.errors import SmoothctlError
-from smoothctl.smoothing.settings import Precision
 
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -28,7 +27,7 @@ class CountedModel(nn.Module):
     Only the network computes in a lower precision; noise is added and losses are taken in float32.
     """
 
-    def __init__(self, model: nn.Module, precision: Precision = "fp32", compiled: bool = False):
+    def __init__(self, model: nn.Module, precision: str = "fp32", compiled: bool = False):
         super().__init__()
         self.model = torch.compile(model) if compiled else model
         self.dtype = AUTOCAST.get(precision)
@@ -37,7 +36,7 @@ class CountedModel(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Logits [B,K] in float32 of pixels [B,C,H,W]; raises SmoothctlError for a network that gives more."""
         with torch.autocast(x.device.type, dtype=self.dtype, enabled=self.dtype is not None):
-            logits: Tensor = self.model(x)
+            logits: Tensor = self.model(x.contiguous(memory_format=torch.channels_last))
         if not isinstance(logits, Tensor):
             raise SmoothctlError(
                 f"in training the network gives a {type(logits).__name__}, not a tensor of logits; switch its "

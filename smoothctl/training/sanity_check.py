@@ -25,7 +25,7 @@ from smoothctl.training.trainer import Trainer
 LIMIT, SELECTION, ALPHA = 2000, 50, 0.001
 FRACTION = 0.02
 """Of the expected time of the whole run, what one check may take."""
-FIRST_GROUP, LARGEST_GROUP = 4, 64
+FIRST_GROUP, LARGEST_GROUP = 1, 64
 CONFIDENCE = 0.95
 
 Tell = Callable[[str], None]
@@ -50,6 +50,7 @@ class SanityCheck:
         places = list(self.places(len(trainer.data.heldout)))
         random.Random(0).shuffle(places)  # so that a check that runs out of time has seen images of all classes
         right, done, start, group = dict.fromkeys(networks, 0), 0, time.monotonic(), FIRST_GROUP
+        tell(f"sanity check, 0/{len(places)} images")
         while done < len(places) and group:
             chosen = places[done : done + group]
             try:

@@ -88,8 +88,7 @@ class Trainer:
             initial=True,
         ).to(self.device)
         self.fresh = start_from(self.model, init, len(dataset.class_names)) if init is not None else []
-        if self.device.type == "cuda":
-            self.model.to(memory_format=torch.channels_last)
+        self.model.to(memory_format=torch.channels_last)
         self.optimization = Optimization(self.model, settings, self.device, len(dataset.class_names))
         self.counted = CountedModel(self.model, settings.precision, execution.compile)
         own_method: Method = method.value(method_options(method.value, settings.options))
