@@ -89,7 +89,7 @@ def command(
         console.warn(line)
     for line in report.noted:
         console.note(line)
-    unshown = _print(report, format, parts, settings.intervals, problems)
+    unshown = _print(report, format, parts, settings, problems)
     unshown += _draw(report, drawings)
     if out is not None:
         source = None if settings.dataset is None else pictures.Source(settings.dataset, settings.split)
@@ -122,7 +122,9 @@ def _print_tables(found: Sequence[Table], format: Format) -> None:
         console.result("\n\n".join(getattr(table, format)() for table in found))
 
 
-def _print(report: Report, format: Format, kinds: list[ReportTable], intervals: bool, problems: list[str]) -> list[str]:
+def _print(
+    report: Report, format: Format, kinds: list[ReportTable], settings: ReportSettings, problems: list[str]
+) -> list[str]:
     """Print the report; return what of it could not be shown."""
     from smoothctl.reporting.output import document, parts
 
@@ -136,8 +138,8 @@ def _print(report: Report, format: Format, kinds: list[ReportTable], intervals: 
         console.result(page.render(report, "pictures are left out on stdout; --out DIR has them"))
         return []
     # With intervals, the plain table would say the same twice.
-    shown = [kind for kind in kinds if not (intervals and kind.name == "certified")]
-    tables, unshown = parts.build(shown, report)
+    shown = [kind for kind in kinds if not (settings.intervals and kind.name == "certified")]
+    tables, unshown = parts.build(shown, report, settings.show)
     _print_tables(tables, format)
     if format == "rich" and report.frames:
         console.note(document.guarantee(report.summaries))

@@ -10,7 +10,7 @@ from smoothctl.base.errors import UsageError
 from smoothctl.records.run_directory import RunDirectory
 from smoothctl.reporting import sources
 from smoothctl.reporting.frames import RADII_RULE, Frame
-from smoothctl.reporting.measures import comparison, metrics, published, whatif
+from smoothctl.reporting.measures import comparison, estimate, metrics, published, whatif
 from smoothctl.reporting.measures.resolution import printing, undecided
 from smoothctl.reporting.measures.summary import RHO, Summary, summarise
 
@@ -51,6 +51,11 @@ class Report:
     def compared(self) -> tuple[list[comparison.Comparison], list[str]]:
         """Every further log against the first of its dataset and norm, and what cannot be compared."""
         return comparison.compare_all(self.recorded, self.radii)
+
+    @cached_property
+    def estimates(self) -> list[estimate.Estimate]:
+        """What logs of some images at a large n would find on all, with the help of logs at a small n."""
+        return estimate.estimates(self.recorded, self.radii)
 
     @cached_property
     def norms(self) -> dict[str, list[int]]:

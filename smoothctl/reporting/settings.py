@@ -23,8 +23,9 @@ class ReportSettings(Settings):
         tuple[str, ...],
         Option(
             "More tables: measures; bounds (appendix D of Cohen et al.); classes; envelope (best of several sigmas); "
-            "compare (each log with the first); images (not certified, or flipping); those that other packages add; "
-            "all. Repeatable.",
+            "compare (each log with the first); estimate (a large n for all images, from a log of all at a small n and "
+            "one of some at a large n); images (not certified, or flipping); those that other packages add; all. "
+            "Repeatable.",
             metavar="TABLE", repeated=True,
         ),
     ] = ()  # fmt: skip

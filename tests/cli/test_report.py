@@ -277,3 +277,15 @@ def test_a_pilot_is_counted(typed: Typed, run_copy: Path, workplace: Path):
     assert any(sum(row["selection"].values()) == 910 for row in rows)
     (log,) = typed("report budget.tsv --json").json()["certify"]
     assert log["evaluations"] == pytest.approx(sum(copies) / len(copies))
+
+
+def test_a_log_of_all_images_and_one_of_some_become_an_estimate(typed: Typed, workplace: Path, run_copy: Path):
+    assert typed(f"certify {run_copy} --n 100 --out cheap.tsv").code == 0
+    assert typed(f"certify {run_copy} --n 2000 --every 8 --out full.tsv").code == 0
+    shown = typed("report cheap.tsv full.tsv --show estimate --radii 0.25 --format csv")
+    assert shown.code == 0, shown.err
+    assert "\nfull,cheap,45/360," in shown.out
+    assert "An ESTIMATE" in typed("report cheap.tsv full.tsv --show estimate --radii 0.25 --format markdown").out
+    said = typed("report cheap.tsv --show estimate")
+    assert said.code == 0
+    assert "--show estimate: there is nothing to show" in said.err

@@ -1,10 +1,12 @@
-"""Tables of several logs beside each other: the best of them at each radius, and differences with the first."""
+"""Tables of several logs beside each other: the best of them at each radius, differences with the first, and what
+a large n would find on all images."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from smoothctl.reporting.measures.comparison import Comparison, Difference, EnvelopePoint
+from smoothctl.reporting.measures.estimate import Estimate, Estimated
 from smoothctl.reporting.output.cells import ACR, percent, radius_columns, radius_name
 from smoothctl.reporting.output.layout import Cell, Table, figures, words
 
@@ -47,3 +49,27 @@ def _difference(part: Difference, scale: float, digits: int) -> Cell:
         f"{scale * part.difference:+.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}] p={part.adjusted:.2g}",
         part.difference,
     )
+
+
+def estimated(found: Sequence[Estimate], radii: Sequence[float]) -> Table:
+    """Certified accuracy and ACR of all images at the larger n, each with its interval."""
+    rows = []
+    for each in found:
+        cells = [_with_interval(part, 100, 2) for part in each.certified]
+        acr = Cell("-") if each.acr is None else _with_interval(each.acr, 1, 4)
+        saved = Cell("-") if each.saving is None else Cell(f"{each.saving:.1f} times", each.saving)
+        rows.append([Cell(each.full), Cell(each.cheap), Cell(f"{each.measured}/{each.images}"), saved, *cells, acr])
+    note = (
+        "An ESTIMATE [95 % interval over which images were measured], not a certificate: what the first log's settings "
+        "would find on all images of the second, taking the first log's images for a random sample of these."
+    )
+    columns = [
+        words("estimate of"), words("with the help of"), figures("measured", 5), figures("fewer samples", 8, ""),
+        *radius_columns(radii), ACR,
+    ]  # fmt: skip
+    return Table("Estimated for all images (%)", columns, rows, note=note, name="estimate")
+
+
+def _with_interval(part: Estimated, scale: float, digits: int) -> Cell:
+    low, high = scale * part.low, scale * part.high
+    return Cell(f"{scale * part.value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]", part.value)

@@ -65,6 +65,8 @@ def as_document(report: Report, problems: Sequence[str], parts: Collection[str])
         compared, failures = report.compared
         extra["comparisons"] = [plain(each) for each in compared]
         extra["not_compared"] = failures
+    if "estimate" in parts:
+        extra["estimates"] = [plain(each) for each in report.estimates]
     if "images" in parts:
         extra["images"] = [plain(image) for image in images.not_certified(report.recorded)] if report.recorded else []
     if report.against:

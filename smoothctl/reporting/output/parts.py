@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
+from smoothctl.base import console
 from smoothctl.base.errors import SmoothctlError, UsageError
 from smoothctl.hooks.registry import registry
 from smoothctl.hooks.reports import ReportPlot, ReportTable
@@ -75,9 +76,19 @@ def chosen_plot(text: str) -> tuple[ReportPlot, Path]:
     return known[kind], path
 
 
-def build(kinds: Iterable[ReportTable], report: Report) -> tuple[list[Table], list[str]]:
-    """The tables of these kinds; the other half says which of them cannot be shown, and why."""
-    return _each(kinds, lambda kind: list(kind.build(report)))
+def build(kinds: Iterable[ReportTable], report: Report, asked: Sequence[str] = ()) -> tuple[list[Table], list[str]]:
+    """The tables of these kinds; the other half says which of them cannot be shown, and why.
+
+    A kind that was ``asked`` for by name, and for which the report has nothing, is named on stderr.
+    """
+
+    def tables_of(kind: ReportTable) -> list[Table]:
+        found = list(kind.build(report))
+        if not found and kind.name in asked:
+            console.note(f"--show {kind.name}: there is nothing to show in these logs ({kind.summary})")
+        return found
+
+    return _each(kinds, tables_of)
 
 
 def _each(kinds: Iterable[Any], make: Callable[[Any], list[Any]]) -> tuple[list[Any], list[str]]:

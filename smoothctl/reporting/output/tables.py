@@ -20,7 +20,7 @@ from smoothctl.reporting.output.cells import (
     radius,
     radius_columns,
 )
-from smoothctl.reporting.output.comparison_tables import comparisons, envelope
+from smoothctl.reporting.output.comparison_tables import comparisons, envelope, estimated
 from smoothctl.reporting.output.layout import Cell, Table, best, figures, words
 
 SETTINGS = (
@@ -238,6 +238,10 @@ def images(report: Report) -> list[Table]:
     return [Table("Images not certified", columns, rows, note=note, name="images")]
 
 
+def _estimated(report: Report) -> list[Table]:
+    return [estimated(report.estimates, report.radii)] if report.estimates else []
+
+
 def _classes(report: Report) -> list[Table]:
     return [classes(summary, report.radii) for summary in report.summaries if not summary.note]
 
@@ -260,6 +264,10 @@ TABLES = (
         "best of several logs per radius", "results",
     ),
     ReportTable("compare", _compared, "differences between each log and the first, with tests"),
+    ReportTable(
+        "estimate", _estimated,
+        "a large n for all images, estimated from a log of all at a small n and one of some at a large n",
+    ),
     ReportTable("against", _against, "published rows beside one's own (--against)", "published", always=True),
     ReportTable("classes", _classes, "class by class", "details"),
     ReportTable("images", images, "the images that are not certified, or flip between logs", "details"),
