@@ -26,6 +26,7 @@ class Stream(IntEnum):
     EVALUATE = 7
     TRAIN_UNIFORM = 8
     TRAIN_CROP = 9
+    IMAGE_ORDER = 10
 
 
 class Draws:

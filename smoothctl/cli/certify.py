@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from smoothctl.cli import evaluation, options
-from smoothctl.evaluation.settings import LogOptions, Sharding
+from smoothctl.evaluation.settings import LogOptions, Requirements, Sharding
 from smoothctl.images.settings import DataSource
 from smoothctl.models.settings import ModelSource
 from smoothctl.smoothing.settings import CertifySettings, Computing
@@ -13,7 +13,8 @@ from smoothctl.smoothing.settings import CertifySettings, Computing
 NAME = "certify"
 EXAMPLES = (
     "Examples: `smoothctl certify runs/student --n 100000 --alpha 0.001`; "
-    "`smoothctl certify r110.pt --data cifar10.npz --every 20 --max 500 --dry-run`"
+    "`smoothctl certify r110.pt --data cifar10.npz --every 20 --max 500 --dry-run`; "
+    "`smoothctl certify runs/student --require 'acc@0.5>=60%'`"
 )
 
 
@@ -24,6 +25,7 @@ def command(
     given: ModelSource,
     computing: Computing,
     sharding: Sharding,
+    requirements: Requirements,
     log: LogOptions,
     model: evaluation.Model = None,
     dry_run: options.DryRun = False,
@@ -40,16 +42,23 @@ def command(
 
     `--radii` and `--budget` are stopping rules with the same guarantee that need far fewer samples:
     the first asks only which of these radii are proved (enough for a table of certified accuracy),
-    the second chooses n per image (for ACR). `torchrun --nproc-per-node N -m smoothctl --
+    the second chooses n per image (for ACR). `--require` asks only whether a requirement is met, and stops
+    when no further image could change the answer. `torchrun --nproc-per-node N -m smoothctl --
     certify ...` shares the images out.
     """
+    from smoothctl.base.errors import GateFailed, UsageError
     from smoothctl.evaluation.plan import prepare
     from smoothctl.records.log import default_log
     from smoothctl.records.shards import read_shard, share_path
+    from smoothctl.reporting import deciding
 
+    gates = deciding.read_requirements(requirements.require)
+    settings = deciding.asked_for(settings, gates)
     settings.check()
     chosen = evaluation.choose_model(model)
     path = log.out or default_log(chosen, NAME)
+    if gates and (sharding.merge or sharding.shard is not None):
+        raise UsageError("--require is decided by one process, with all images; leave out --shard and --merge")
     if sharding.merge:
         _merge(path, settings, sharding, log, json)
         return
@@ -57,7 +66,10 @@ def command(
     if shard is not None:
         path = share_path(path, shard)
     job = prepare(chosen, settings, source, given, computing)
-    evaluation.work_on(job, chosen, path, log, dry_run, json, shard)
+    verdict = deciding.Verdict(gates, len(job.indices), settings.alpha) if gates else None
+    evaluation.work_on(job, chosen, path, log, dry_run, json, shard, verdict)
+    if verdict is not None and verdict.met is False:
+        raise GateFailed(f"--require is not met: {verdict.describe()}")
 
 
 def _merge(path: Path, settings: CertifySettings, sharding: Sharding, log: LogOptions, json: bool) -> None:

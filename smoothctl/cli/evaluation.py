@@ -14,6 +14,7 @@ from smoothctl.evaluation.settings import LogOptions
 
 if TYPE_CHECKING:
     from smoothctl.evaluation.plan import Job
+    from smoothctl.evaluation.run import Question
     from smoothctl.records.shards import Shard
 
 Model = Annotated[
@@ -23,7 +24,14 @@ Model = Annotated[
 
 
 def work_on(
-    job: Job, model: Path, path: Path, log: LogOptions, dry_run: bool, as_json: bool, shard: Shard | None = None
+    job: Job,
+    model: Path,
+    path: Path,
+    log: LogOptions,
+    dry_run: bool,
+    as_json: bool,
+    shard: Shard | None = None,
+    question: Question | None = None,
 ) -> None:
     """Say the plan, then do it, or only say what it would cost; show the log in the end."""
     from smoothctl.base.launcher import leads
@@ -38,14 +46,15 @@ def work_on(
     if dry_run:
         show_plan(job, path, as_json)
         return
-    done = run(job, path, log.overwrite, shard)
+    done = run(job, path, log.overwrite, shard, question)
     if done is None:
         return
     if not done.rows:
         console.note(f"{path}: shard {shard} holds no image")
         return
     show_log(done, as_json)
-    require_complete(done)
+    if question is None or not question.decided or any(row.failed for row in done.rows):
+        require_complete(done)
 
 
 def choose_model(model: Path | None) -> Path:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from torch import Tensor
 
 from smoothctl.base import console, files
+from smoothctl.base.draws import Draws, Stream
+from smoothctl.base.errors import UsageError
 from smoothctl.evaluation.plan import Job
 from smoothctl.evaluation.workers import Workers, join_workers
 from smoothctl.hooks.noises import ABSTAIN
@@ -17,7 +19,7 @@ from smoothctl.hooks.trackers import Event
 from smoothctl.images.datasets import Reading
 from smoothctl.records.log import CERTIFY_COLUMNS, PREDICT_COLUMNS, Log, format_votes, read_log
 from smoothctl.records.shards import Shard
-from smoothctl.records.writer import Writer, open_log, part_path, read_settings
+from smoothctl.records.writer import Writer, note_stop, open_log, part_path, read_settings
 from smoothctl.smoothing.predict import Prediction
 from smoothctl.smoothing.rules import Certificate
 from smoothctl.smoothing.sampling import Decided
@@ -27,14 +29,30 @@ LOOKS = ("seed", "n", "n0", "radii", "budget", "bound", "rule")
 """Settings that give another look at the same images."""
 
 
-def run(job: Job, path: Path, overwrite: bool = False, shard: Shard | None = None) -> Log | None:
+class Question(Protocol):
+    """What the images are to decide; it is told of each, and says when it knows."""
+
+    @property
+    def decided(self) -> bool: ...
+
+    def add(self, correct: bool, radius: float) -> None: ...
+
+    def describe(self) -> str: ...
+
+
+def run(
+    job: Job, path: Path, overwrite: bool = False, shard: Shard | None = None, question: Question | None = None
+) -> Log | None:
     """Decide every image that is not on record in the log yet; return the whole log.
 
+    With a ``question``, images are taken in a random order, that of the seed, until it is decided, by one process.
     Under torchrun the workers share the images out; only the first returns the log, the others
     None. Raises UsageError if the log was made with other settings.
     """
     columns = CERTIFY_COLUMNS if _certifying(job) else PREDICT_COLUMNS
     workers = join_workers()
+    if question is not None and (workers is not None or shard is not None):
+        raise UsageError("--require is decided by one process; leave out --shard and torchrun")
     if workers is not None and not workers.leads:
         _help(job, path, columns, workers)
         return None
@@ -44,7 +62,12 @@ def run(job: Job, path: Path, overwrite: bool = False, shard: Shard | None = Non
         if overwrite:
             _warn_of_second_look(job, path)
         with open_log(path, columns, job.identity(), about, indices, overwrite) as log:
-            _lead(job, log, indices, workers)
+            if question is None:
+                _lead(job, log, indices, workers)
+            else:
+                _ask(job, log, indices, question)
+            stopped = question is not None and len(log.on_record()) < len(indices)
+            note_stop(path, question.describe() if question is not None and stopped else None)
     except Exception as error:
         if workers is not None:
             workers.announce_failure(error)
@@ -86,6 +109,22 @@ def _lead(job: Job, log: Writer, indices: Sequence[int], workers: Workers | None
         _fill(job, log, left, left, quiet=False)
 
 
+def _ask(job: Job, log: Writer, indices: Sequence[int], question: Question) -> None:
+    """Do images in the order of the seed until they decide the question; those on record count first."""
+    done = log.done | log.absorb()
+    for row in read_log(log.path, allow_empty=True).rows:
+        question.add(row.correct, row.radius or 0.0)
+    if question.decided:
+        console.note(f"{log.path}: {question.describe()}; nothing to do")
+        return
+    if done:
+        console.note(f"going on with {log.path}: {len(done)} of {len(indices)} images are on record")
+    order = Draws(job.settings.seed, 0, Stream.IMAGE_ORDER).permutation(len(indices)).tolist()
+    todo = [indices[place] for place in order if indices[place] not in done]
+    _fill(job, log, todo, todo, quiet=False, question=question)
+    console.note(question.describe())
+
+
 def _help(job: Job, path: Path, columns: tuple[str, ...], workers: Workers) -> None:
     """Work as one of torchrun's other workers, into a part file of its own."""
     todo = workers.todo()
@@ -103,7 +142,14 @@ def _certifying(job: Job) -> bool:
     return isinstance(job.settings, CertifySettings)
 
 
-def _fill(job: Job, log: Writer, indices: Iterable[int], todo: Sequence[int], quiet: bool) -> None:
+def _fill(
+    job: Job,
+    log: Writer,
+    indices: Iterable[int],
+    todo: Sequence[int],
+    quiet: bool,
+    question: Question | None = None,
+) -> None:
     what = "certify" if _certifying(job) else "predict"
     plugins = registry()
     plugins.notify(Event(f"{what}.start", log.path, job.identity()))
@@ -115,6 +161,8 @@ def _fill(job: Job, log: Writer, indices: Iterable[int], todo: Sequence[int], qu
         failures.append(index)
         console.warn(f"image {index}: {reason}")
         log.append(**_failed_cells(index, reason))
+        if question is not None:
+            question.add(False, 0.0)
 
     def images() -> Iterator[tuple[int, Tensor]]:
         for reading in job.readable(indices, failed):
@@ -128,6 +176,10 @@ def _fill(job: Job, log: Writer, indices: Iterable[int], todo: Sequence[int], qu
             log.append(**cells)
             done += 1
             plugins.notify(Event(f"{what}.image", log.path, cells))
+            if question is not None:
+                question.add(bool(cells["correct"]), cells["radius"])
+                if question.decided:
+                    break
     plugins.notify(Event(f"{what}.end", log.path, {"decided": done, "failed": len(failures)}))
 
 

@@ -20,6 +20,19 @@ class LogOptions(Settings):
     overwrite: Annotated[bool, Option("Start anew, replacing what is there.", panel=OUTPUT)] = False
 
 
+class Requirements(Settings):
+    """What the images are to decide."""
+
+    require: Annotated[
+        tuple[str, ...],
+        Option(
+            "Certify in a random order, only until it is certain whether all planned images meet this; exit with 3 if "
+            "not: acc@R or lcb@R, as in 'acc@0.5>=60%'. Repeatable.",
+            metavar="TEST", repeated=True,
+        ),
+    ] = ()  # fmt: skip
+
+
 class Sharding(Settings):
     """Shards of a job that several processes do by themselves."""
 

@@ -62,6 +62,7 @@ class About(Record):
     class_names: list[Text] = []
     shard: Text | None = None
     whole: Whole | None = None
+    stopped: Text | None = None
     distance: Annotated[float, Field(ge=0, le=1)] = 0.0
 
 

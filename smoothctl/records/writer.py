@@ -100,6 +100,17 @@ def open_log(
         _sort(path)
 
 
+def note_stop(path: Path, reason: str | None) -> None:
+    """Record beside a log why it holds fewer images than were planned; None takes such a note away."""
+    there = read_settings(path)
+    if there is None or there.get("about", {}).get("stopped") == reason:
+        return
+    about = {name: value for name, value in there.get("about", {}).items() if name != "stopped"}
+    if reason is not None:
+        about["stopped"] = reason
+    files.write_json(settings_path(path), {**there, "about": about})
+
+
 def check_log_name(path: Path) -> None:
     """Raise UsageError for a log that would not end in .tsv: its settings lie beside it in .json."""
     if path.suffix != ".tsv":

@@ -190,13 +190,20 @@ def alike(frame: Frame) -> Hashable | None:
 def cautions(frames: Sequence[Frame]) -> list[str]:
     """What a reader must know before comparing these logs: other images, labels or settings, cut runs."""
     found = [f"{frame.path}: {notice}" for frame in frames for notice in frame.notices]
-    found += [f"{frame.path}: INCOMPLETE {len(frame)}/{frame.planned} images" for frame in frames if frame.incomplete]
+    found += [_unfinished(frame) for frame in frames if frame.incomplete]
     for frame in frames:
         if failed := int(frame.failed.sum()):
             found.append(f"{frame.path}: {failed} images failed and count as not certified")
     for kind in ("certify", "predict"):
         found += _comparison_cautions([frame for frame in frames if frame.kind == kind])
     return found
+
+
+def _unfinished(frame: Frame) -> str:
+    """That a log lacks images: cut short, or stopped since its requirement was decided."""
+    if why := frame.about.get("stopped"):
+        return f"{frame.path}: stopped early, {why}; its figures are of these images, taken in random order"
+    return f"{frame.path}: INCOMPLETE {len(frame)}/{frame.planned} images"
 
 
 def _comparison_cautions(frames: Sequence[Frame]) -> list[str]:

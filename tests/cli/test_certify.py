@@ -333,3 +333,35 @@ def test_another_look_says_that_it_spends_alpha_again(typed: Typed, run_copy: Pa
     assert "spends alpha" not in typed(f"certify {run_copy} --n 200 --max 2 --overwrite").err
     for other, named in (("--n 200 --seed 1", "another seed"), ("--n 400 --seed 1", "another n")):
         assert f"{named}: each look" in typed(f"certify {run_copy} {other} --max 2 --overwrite").err
+
+
+def test_a_requirement_stops_when_it_is_decided_and_the_log_says_so(typed: Typed, workplace: Path, run_copy: Path):
+    line = f"certify {run_copy} --n 2000 --max 60"
+    met = typed(f"{line} --require acc@0.05>=20% --out met.tsv")
+    assert met.code == 0, met.err
+    assert "acc@0.05>=20% is met (12 certified) after" in met.err
+    log = read_log(workplace / "met.tsv")
+    assert 12 <= len(log) < 60
+    assert log.settings is not None
+    assert log.settings["radii"] == [0.05]
+    assert not (log.columns["idx"] == range(len(log))).all()
+    reported = typed("report met.tsv")
+    assert "stopped early, acc@0.05>=20% is met (12 certified) after" in reported.err
+    assert "INCOMPLETE" not in reported.err
+    again = typed(f"{line} --require acc@0.05>=20% --out met.tsv")
+    assert again.code == 0
+    assert "nothing to do" in again.err
+    failed = typed(f"{line} --require acc@0.05>=99% --out met.tsv")
+    assert failed.code == 3
+    assert "--require is not met: acc@0.05>=99% is not met" in failed.err
+    whole = typed(f"{line} --radii 0.05 --skip-misclassified --out met.tsv")
+    assert whole.code == 0, whole.err
+    assert len(read_log(workplace / "met.tsv")) == 60
+    assert "stopped early" not in typed("report met.tsv").err
+
+
+@pytest.mark.parametrize("option", ["--shard 1/2", "--merge"])
+def test_a_requirement_is_decided_by_one_process(typed: Typed, run_copy: Path, option: str):
+    refused = typed(f"certify {run_copy} --require acc@0.5>=0.6 {option}")
+    assert refused.code == 2
+    assert "decided by one process" in refused.err
