@@ -50,7 +50,7 @@ def classic_votes(model: nn.Module, x: Tensor, sigma: float, count: int) -> np.n
             count -= size
             batch = x.repeat((size, 1, 1, 1))
             predictions = model(batch + torch.randn_like(batch) * sigma).argmax(1)
-            for prediction in predictions.numpy():
+            for prediction in predictions.cpu().numpy():
                 counts[prediction] += 1
     return counts
 

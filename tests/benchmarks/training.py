@@ -50,10 +50,10 @@ class Stepper:
         chosen = method_options(method, options).model_dump(mode="json")
         settings = TrainSettings(
             method=name, options=chosen, arch=arguments.arch, dataset=dataset.name, batch_size=arguments.batch_size,
-            epochs=1, lr=0.01,
+            epochs=1, lr=0.01, precision=arguments.precision,
         )  # fmt: skip
-        images = arguments.images
-        self.trainer = Trainer(settings, TrainingData(dataset, images, images), Execution(torch.device("cpu")), teacher)
+        data = TrainingData(dataset, arguments.images, arguments.images)
+        self.trainer = Trainer(settings, data, Execution(arguments.device), teacher)
         self.trainer.model.train()
         self.batches = self.trainer.batches.of_epoch(0)
         self.seconds: list[float] = []
@@ -188,6 +188,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--batch-size", type=int, default=128)
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--precision", default="fp32")
+    parser.add_argument("--device", type=torch.device, default=torch.device("cpu"))
     arguments = parser.parse_args()
     dataset = registry().find("dataset", arguments.dataset).value
     if arguments.data is not None:
