@@ -4,6 +4,7 @@ from .base.draws import Draws as Draws
 from .base.errors import SmoothctlError as SmoothctlError
 from .base.errors import UsageError as UsageError
 from .base.names import did_you_mean as did_you_mean
+from .evaluation.attack import attack as attack
 from .evaluation.image_files import predict_files as predict_files
 from .hooks.datasets import ArrayImages as ArrayImages
 from .hooks.datasets import Dataset as Dataset

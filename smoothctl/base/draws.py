@@ -27,6 +27,7 @@ class Stream(IntEnum):
     TRAIN_UNIFORM = 8
     TRAIN_CROP = 9
     IMAGE_ORDER = 10
+    ATTACK = 11
 
 
 class Draws:

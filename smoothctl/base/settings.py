@@ -20,7 +20,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from smoothctl.base.errors import UsageError
 
-COMMANDS = ("train", "transfer", "certify", "predict", "report", "convert", "plugins")
+COMMANDS = ("train", "transfer", "certify", "predict", "attack", "report", "convert", "plugins")
 THOUSANDS = {"": 1, "k": 10**3, "m": 10**6}
 
 

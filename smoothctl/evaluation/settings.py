@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from smoothctl.base.settings import Option, Settings
+from pydantic import Field
+
+from smoothctl.base.errors import UsageError
+from smoothctl.base.settings import Count, Option, Positive, Probability, Radii, Seed, Settings
 
 OUTPUT = "Output"
 
@@ -18,6 +21,40 @@ class LogOptions(Settings):
         Option("The log.", metavar="FILE.tsv", default="in the run, or beside the model file", panel=OUTPUT),
     ] = None
     overwrite: Annotated[bool, Option("Start anew, replacing what is there.", panel=OUTPUT)] = False
+
+
+class AttackSettings(Settings):
+    """What decides an attack, apart from the model, the images and their certified radii."""
+
+    multiples: Annotated[
+        Annotated[Radii, Field(min_length=1)],
+        Option("Norms of the attacks, in multiples of each image's certified radius.", metavar="M,M,..."),
+    ] = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0)
+    steps: Annotated[Count, Option("Steps of PGD; at least 1.")] = 20
+    step_size: Annotated[
+        Positive | None, Option("L2 length of a step, in pixels in [0,1].", default="2 * norm / steps")
+    ] = None
+    samples: Annotated[
+        Count, Option("Noise samples behind each gradient (1,000 in the evaluation of Salman et al. 2019).")
+    ] = 100
+    n: Annotated[Count, Option("Noise samples that decide what the attacked image is; at least 1.")] = 1000
+    alpha: Annotated[Probability, Option("Probability that a decision is wrong; between 0 and 1.")] = 0.001
+    max: Annotated[Count | None, Option("Attack at most so many images.", panel="Images")] = None
+    seed: Annotated[Seed, Option("Seed of all randomness.", panel="Running")] = 0
+    certified: Annotated[
+        Path | None,
+        Option("The certification log with the radii.", metavar="FILE.tsv", default="the model's", panel="Images"),
+    ] = None
+
+    def check(self) -> None:
+        """Raise UsageError for multiples of zero, and for an n that can never return a class at this alpha."""
+        from smoothctl.smoothing.bounds import least_n_to_predict
+
+        if not all(self.multiples):
+            raise UsageError("multiples must be above 0")
+        least = least_n_to_predict(self.alpha)
+        if self.n < least:
+            raise UsageError(f"n={self.n} can never reach alpha={self.alpha:g}; attack needs n>={least}")
 
 
 class Requirements(Settings):

@@ -7,7 +7,7 @@ are. All noisy copies of a step go through the network in one pass. Images are p
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
@@ -78,24 +78,38 @@ def soft_cross_entropy(logits: Tensor, y: Tensor) -> Tensor:
 def ascent_direction(values: Tensor, at: Tensor) -> Tensor:
     """Gradient [B,...] of the sum of ``values`` at ``at``, of unit L2 norm per image; zero where it vanishes."""
     (gradient,) = torch.autograd.grad(values.sum(), at)
+    return _unit(gradient)
+
+
+def _unit(gradient: Tensor) -> Tensor:
+    """Scaled to unit L2 norm per image; zero where it vanishes."""
     tiny = torch.finfo(gradient.dtype).tiny
     # Squares of the small gradients of sure images underflow, so the largest entry becomes one first.
     scaled = gradient / gradient.abs().amax(dim=(1, 2, 3), keepdim=True).clamp_min(tiny)
     return scaled / _norms(scaled).clamp_min(tiny)
 
 
-def pgd(model: nn.Module, x: Tensor, y: Tensor, noise: Tensor, epsilon: float, steps: int) -> Tensor:
+def pgd(
+    model: nn.Module,
+    x: Tensor,
+    y: Tensor,
+    noise: Tensor,
+    epsilon: float,
+    steps: int,
+    step_size: float | None = None,
+    batch_size: int | None = None,
+) -> Tensor:
     """Projected gradient ascent on the soft smoothed classifier (Salman et al. 2019, algorithm 1).
 
-    ``noise`` [copies*B,C,H,W] is the same at every step. Steps are 2*epsilon/steps long; each ends in
-    [0,1] and within ``epsilon`` of x [B,C,H,W].
+    ``noise`` [copies*B,C,H,W] is the same at every step. Steps are ``step_size`` long, 2*epsilon/steps if left out;
+    each ends in [0,1] and within ``epsilon`` of x [B,C,H,W]. ``batch_size`` bounds the noisy images in a pass, and
+    changes the result by rounding only.
     """
-    adversarial = x
+    adversarial, length = x, 2 * epsilon / steps if step_size is None else step_size
+    parts = noise.split(max(1, (batch_size or len(noise)) // len(x)) * len(x))
     with attacking(model):
         for _ in range(steps):
-            at, logits = _perturbed(model, adversarial, noise)
-            direction = ascent_direction(soft_cross_entropy(logits, y), at)
-            moved = (adversarial + 2 * epsilon / steps * direction).clamp(0, 1)
+            moved = (adversarial + length * _ascent(model, adversarial, y, parts)).clamp(0, 1)
             adversarial = x + (moved - x).renorm(2, 0, epsilon)
     return adversarial
 
@@ -121,6 +135,24 @@ def ddn(model: nn.Module, x: Tensor, y: Tensor, noise: Tensor, epsilon: float, s
             delta = delta * norm / _norms(delta).clamp_min(torch.finfo(delta.dtype).tiny)
             delta = (x + _quantize(delta)).clamp(0, 1) - x
     return x + best.renorm(2, 0, epsilon)
+
+
+def _ascent(model: nn.Module, x: Tensor, y: Tensor, parts: Sequence[Tensor]) -> Tensor:
+    """Unit direction [B,C,H,W] in which the averaged softmax of the label falls fastest, part by part of the noise.
+
+    The gradient of log(sum of p_k) is the mean of the gradients of log(p_k), weighted by the softmax of log(p_k).
+    """
+    if len(parts) == 1:
+        at, logits = _perturbed(model, x, parts[0])
+        return ascent_direction(soft_cross_entropy(logits, y), at)
+    gradients, logs = [], []
+    for noise in parts:
+        at, logits = _perturbed(model, x, noise)
+        losses = soft_cross_entropy(logits, y)
+        gradients.append(torch.autograd.grad(losses.sum(), at)[0])
+        logs.append(math.log(len(noise)) - losses.detach())
+    weights = torch.stack(logs).softmax(dim=0)
+    return _unit(torch.stack([w.view(-1, 1, 1, 1) * g for w, g in zip(weights, gradients, strict=True)]).sum(dim=0))
 
 
 def _perturbed(model: nn.Module, x: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:

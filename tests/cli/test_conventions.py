@@ -11,7 +11,7 @@ import pytest
 from smoothctl.cli import make_app
 from tests.cli.conftest import Typed, finish, start
 
-COMMANDS = ("train", "transfer", "certify", "predict", "report", "plugins")
+COMMANDS = ("train", "transfer", "certify", "predict", "attack", "report", "plugins")
 HEAVY = ("torch", "torchvision", "timm", "scipy", "pandas", "matplotlib", "sklearn", "numpy", "smoothctl_plugins")
 
 

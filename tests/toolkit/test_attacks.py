@@ -219,3 +219,20 @@ def test_a_batch_is_attacked_as_its_options_say(attack: Attack) -> None:
     options = AttackOptions(attack=attack.__name__, steps=3, epsilon=0.8, warmup_epochs=4)
     expected = attack(model, case.x, torch.tensor(case.y), noise, 0.4, 3)
     assert torch.equal(attack_batch(model, case.batch(), noise, options), expected)
+
+
+@pytest.mark.parametrize("batch_size", [1, 4, 7])
+def test_the_noise_of_an_attack_may_come_in_parts(batch_size: int) -> None:
+    generator = torch.Generator().manual_seed(3)
+    model = Linear(torch.randn(4, 12, generator=generator).double())
+    x, y = torch.rand(2, 3, 2, 2, generator=generator).double(), torch.tensor([1, 3])
+    noise = torch.randn(10, 3, 2, 2, generator=generator).double()
+    whole = pgd(model, x, y, noise, 0.7, 6)
+    torch.testing.assert_close(pgd(model, x, y, noise, 0.7, 6, batch_size=batch_size), whole)
+    assert not torch.equal(whole, x)
+
+
+def test_steps_have_the_length_that_was_asked_for() -> None:
+    model, x = Linear(torch.eye(4)), torch.full((1, 1, 2, 2), 0.5)
+    moved = pgd(model, x, torch.tensor([1]), torch.zeros(1, 1, 2, 2), 10.0, 1, step_size=0.1)
+    assert norms(moved - x).item() == pytest.approx(0.1)

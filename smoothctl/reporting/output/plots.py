@@ -15,6 +15,7 @@ from smoothctl.hooks.reports import ReportPlot
 from smoothctl.reporting.assemble import Report
 from smoothctl.reporting.frames import Frame
 from smoothctl.reporting.measures import metrics, whatif
+from smoothctl.reporting.output import attacked
 from smoothctl.reporting.output.drawing import (
     GREY,
     SIZE,
@@ -223,6 +224,11 @@ PLOTS = (
     ReportPlot(
         "bounds", bounds, "one log under older guarantees", "Under older guarantees",
         "Step curves of one run under the guarantees of Cohen, Li and Lecuyer.",
+    ),
+    ReportPlot(
+        "attacks", attacked.plot, "success of attacks over multiples of the certified radius",
+        "Attacks within and beyond the certified radius",
+        "Share of attacks that change the class, over the norm of the attack in multiples of the certified radius.",
     ),
     ReportPlot(
         "learning", learning, "accuracy and loss of training runs by epoch", "Training",

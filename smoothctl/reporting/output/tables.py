@@ -13,6 +13,7 @@ from smoothctl.reporting.measures import images as by_image
 from smoothctl.reporting.measures import published
 from smoothctl.reporting.measures.published import Published
 from smoothctl.reporting.measures.summary import Summary
+from smoothctl.reporting.output import attacked
 from smoothctl.reporting.output.cells import (
     ACR,
     floored_percent,
@@ -269,6 +270,7 @@ TABLES = (
         "a large n for all images, estimated from a log of all at a small n and one of some at a large n",
     ),
     ReportTable("against", _against, "published rows beside one's own (--against)", "published", always=True),
+    ReportTable("attacks", attacked.tables, "attacks within and beyond certified radii", "results", always=True),
     ReportTable("classes", _classes, "class by class", "details"),
     ReportTable("images", images, "the images that are not certified, or flip between logs", "details"),
     ReportTable(
