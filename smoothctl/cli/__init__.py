@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import signal
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -14,8 +13,10 @@ from smoothctl.base import console, memory
 from smoothctl.base.about import __version__
 from smoothctl.base.errors import SmoothctlError
 from smoothctl.base.settings import COMMANDS
+from smoothctl.cli import process
 
 INTERRUPTED = 130
+TRACEBACK = "--traceback"
 EPILOG = (
     "Settings come from flags, then environment variables (SMOOTHCTL_TRAIN_SIGMA for `train --sigma`), then "
     "--config FILE.toml, then recipes, then defaults. "
@@ -54,21 +55,24 @@ def _print_version(asked: bool) -> None:
 
 def _top(
     version: bool = typer.Option(False, "--version", help="Print the version.", callback=_print_version, is_eager=True),
+    traceback: bool = typer.Option(
+        False, TRACEBACK, help="Show the traceback of a bug instead of keeping it in a file."
+    ),
 ) -> None:
     pass
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and exit: errors that a user can mend are one line on stderr."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
+    process.open_streams()
     memory.keep_freed()
-    # Schedulers end jobs with SIGTERM; what goes on after Ctrl-C goes on after that too.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    process.end_on_signals()
     words = sys.argv[1:] if arguments is None else arguments
     # torchrun on Python 3.11 takes `--n` for an option of its own unless `--` stands before our words.
-    sys.exit(run(words[1:] if words[:1] == ["--"] else words))
+    code = run(words[1:] if words[:1] == ["--"] else words)
+    if not process.close_output():
+        code = code or 1
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:
@@ -78,22 +82,32 @@ def run(arguments: list[str]) -> int:
 
 
 def _run(arguments: list[str]) -> int:
+    shown = arguments[:1] == [TRACEBACK]
+    words = arguments[1:] if shown else arguments
     try:
-        names = arguments[:1] if arguments[:1] and arguments[0] in COMMANDS else COMMANDS
+        names = words[:1] if words[:1] and words[0] in COMMANDS else COMMANDS
         command = typer.main.get_command(make_app(names))
-        result: Any = command.main(args=arguments, prog_name="smoothctl", standalone_mode=False)
+        result: Any = command.main(args=words, prog_name="smoothctl", standalone_mode=False)
         sys.stdout.flush()
     except typer.TyperException as error:
         message = " ".join(error.format_message().split())
-        console.note(f"smoothctl: {message} (smoothctl {_command(arguments)}--help says more)")
+        console.note(f"smoothctl: {message} (smoothctl {_command(words)}--help says more)")
         return error.exit_code
     except SmoothctlError as error:
         console.note(f"smoothctl: {error}")
         return error.exit_code
     except KeyboardInterrupt:
         result = INTERRUPTED
+    except BrokenPipeError:
+        return 1
     except OSError as error:
         console.note(f"smoothctl: {error.strerror or error}{f': {error.filename}' if error.filename else ''}")
+        return 1
+    except MemoryError:
+        console.note("smoothctl: there is not enough memory for this")
+        return 1
+    except Exception as error:
+        process.report_fault(error, words, shown)
         return 1
     if result == INTERRUPTED:
         console.note("smoothctl: interrupted; what is finished is on disk, and the same command goes on")
