@@ -29,19 +29,45 @@ def exclusive(path: Path) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     lock_path = path.with_name(f".{path.name}.lock")
     holder_path = path.with_name(f".{path.name}.pid")
-    lock = FileLock(lock_path)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        holder = holder_path.read_text().strip() if holder_path.exists() else "unknown"
-        raise SmoothctlError(f"{path} is being written by process {holder}") from None
+    lock = _acquired(path, lock_path, holder_path)
     try:
         holder_path.write_text(str(os.getpid()))
         yield
     finally:
+        # While the lock is held: whoever opened this file before finds, once it has the lock, that it is gone.
         holder_path.unlink(missing_ok=True)
-        lock.release()
         lock_path.unlink(missing_ok=True)
+        lock.release()
+
+
+def _acquired(path: Path, lock_path: Path, holder_path: Path) -> FileLock:
+    while True:
+        made = not lock_path.exists()
+        lock = FileLock(lock_path)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            holder = holder_path.read_text().strip() if holder_path.exists() else "unknown"
+            raise SmoothctlError(f"{path} is being written by process {holder}") from None
+        except (OSError, NotImplementedError) as error:
+            if made:
+                lock_path.unlink(missing_ok=True)
+            reason = getattr(error, "strerror", None) or error
+            raise SmoothctlError(
+                f"{lock_path} cannot be locked ({reason}); write to a folder of yours on a file system that has locks"
+            ) from None
+        if _is_at(lock, lock_path):
+            return lock
+        lock.release()
+
+
+def _is_at(lock: FileLock, path: Path) -> bool:
+    """Whether the file that is locked is the one at ``path``, and not one that its last holder took away."""
+    descriptor = lock._context.lock_file_fd
+    try:
+        return descriptor is not None and os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def replace_file(path: Path, write: Callable[[Path], object]) -> None:
