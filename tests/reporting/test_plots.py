@@ -30,6 +30,11 @@ def report(tmp_path: Path):
 
     (tmp_path / "settings.json").write_text("{}")
     (tmp_path / "epochs.jsonl").write_text('{"epoch": 0, "loss": 2.0, "heldout_accuracy": 0.5, "seconds": 1.0}\n')
+    head = "idx label radius norms predictions forward_passes backward_passes time image status".split()
+    (tmp_path / "a.attack.tsv").write_text("\t".join(head) + "\n0\t0\t0.4\t0.4 0.8\t0 1\t9\t3\t0.1\t\tok\n")
+    (tmp_path / "a.attack.json").write_text(
+        '{"format": 1, "settings": {"multiples": [1, 2]}, "planned": 1, "about": {"eligible": 2}}'
+    )
     frames = [certified_frame(VOTES, [0, 0, 1, 2], name=name, sigma=sigma) for name, sigma in (("a", 0.25), ("b", 0.5))]
     return assemble(
         [replace(frame, path=tmp_path / f"{frame.name}.tsv") for frame in frames], runs=[RunDirectory(tmp_path)]
