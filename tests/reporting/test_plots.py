@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smoothctl.base.errors import SmoothctlError, UsageError
+from smoothctl.records.attacks import ATTACK_COLUMNS
 from smoothctl.records.run_directory import RunDirectory
 from smoothctl.reporting.assemble import assemble
 from smoothctl.reporting.output import drawing, parts, plots
@@ -30,8 +31,8 @@ def report(tmp_path: Path):
 
     (tmp_path / "settings.json").write_text("{}")
     (tmp_path / "epochs.jsonl").write_text('{"epoch": 0, "loss": 2.0, "heldout_accuracy": 0.5, "seconds": 1.0}\n')
-    head = "idx label radius norms predictions forward_passes backward_passes time image status".split()
-    (tmp_path / "a.attack.tsv").write_text("\t".join(head) + "\n0\t0\t0.4\t0.4 0.8\t0 1\t9\t3\t0.1\t\tok\n")
+    head = "\t".join(ATTACK_COLUMNS)
+    (tmp_path / "a.attack.tsv").write_text(head + "\n0\t0\t0.4\t0.4 0.8\t0 1\t9\t3\t0.1\t\tok\n")
     (tmp_path / "a.attack.json").write_text(
         '{"format": 1, "settings": {"multiples": [1, 2]}, "planned": 1, "about": {"eligible": 2}}'
     )

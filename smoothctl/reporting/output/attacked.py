@@ -1,29 +1,25 @@
-"""Attacks beside certificates: their tables and their plot."""
+"""Attacks beside certificates: their tables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from matplotlib.figure import Figure
-
-from smoothctl.base.errors import SmoothctlError
 from smoothctl.records.attacks import AttackLog
 from smoothctl.reporting.assemble import Report
 from smoothctl.reporting.frames import Frame
 from smoothctl.reporting.measures import metrics
 from smoothctl.reporting.measures.attacks import attacks_on, robust_accuracy, successes
-from smoothctl.reporting.output.drawing import GREY, add_legend, few, in_percent, make_axes, say_left_out, style_of
 from smoothctl.reporting.output.layout import Cell, Table, figures, words
 
 
-def _attacked(report: Report) -> list[tuple[Frame, AttackLog]]:
+def attacked_logs(report: Report) -> list[tuple[Frame, AttackLog]]:
     found = ((frame, attacks_on(frame)) for frame in report.recorded)
     return [(frame, log) for frame, log in found if log is not None]
 
 
 def tables(report: Report) -> list[Table]:
     """For each attacked log, success by multiples of the radius, and robust beside certified accuracy."""
-    attacked = _attacked(report)
+    attacked = attacked_logs(report)
     return [success(frame.name, log) for frame, log in attacked] + [robust(report, *pair) for pair in attacked]
 
 
@@ -64,20 +60,3 @@ def _row(name: str, accuracies: Iterable[float]) -> list[Cell]:
 
 def _count(value: int) -> Cell:
     return Cell(str(value), float(value))
-
-
-def plot(report: Report) -> Figure:
-    """The fraction of attacks that changed the class, over the multiple of the certified radius."""
-    attacked = few(_attacked(report))
-    if not attacked:
-        raise SmoothctlError("there are no attacks on these logs; make some with: smoothctl attack MODEL")
-    figure, axes = make_axes("norm of the attack / certified radius", "attacks that changed the class")
-    for place, (_, log) in enumerate(attacked):
-        points = successes(log)
-        axes.plot([at.multiple for at in points], [at.rate for at in points], marker="o", **style_of(place))
-    in_percent(axes)
-    axes.set_xlim(left=0)
-    add_legend(axes, [frame.name for frame, _ in attacked])
-    axes.axvline(1.0, color=GREY, linewidth=1.0)
-    say_left_out(figure, len(_attacked(report)))
-    return figure

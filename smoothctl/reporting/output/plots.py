@@ -15,7 +15,8 @@ from smoothctl.hooks.reports import ReportPlot
 from smoothctl.reporting.assemble import Report
 from smoothctl.reporting.frames import Frame
 from smoothctl.reporting.measures import metrics, whatif
-from smoothctl.reporting.output import attacked
+from smoothctl.reporting.measures.attacks import successes
+from smoothctl.reporting.output.attacked import attacked_logs
 from smoothctl.reporting.output.drawing import (
     GREY,
     SIZE,
@@ -23,6 +24,7 @@ from smoothctl.reporting.output.drawing import (
     add_legend,
     draw_curve,
     few,
+    in_percent,
     legend_of_panels,
     make_axes,
     panels_by_norm,
@@ -195,6 +197,23 @@ def learning(report: Report) -> Figure:
     return figure
 
 
+def attacks(report: Report) -> Figure:
+    """The fraction of attacks that changed the class, over the multiple of the certified radius."""
+    attacked = few(attacked_logs(report))
+    if not attacked:
+        raise SmoothctlError("there are no attacks on these logs; make some with: smoothctl attack MODEL")
+    figure, axes = make_axes("norm of the attack / certified radius", "attacks that changed the class")
+    for place, (_, log) in enumerate(attacked):
+        points = successes(log)
+        axes.plot([at.multiple for at in points], [at.rate for at in points], marker="o", **style_of(place))
+    in_percent(axes)
+    axes.set_xlim(left=0)
+    add_legend(axes, [frame.name for frame, _ in attacked])
+    axes.axvline(1.0, color=GREY, linewidth=1.0)
+    say_left_out(figure, len(attacked_logs(report)))
+    return figure
+
+
 def _number(value: Any) -> float:
     return float("nan") if value is None else float(value)
 
@@ -226,7 +245,7 @@ PLOTS = (
         "Step curves of one run under the guarantees of Cohen, Li and Lecuyer.",
     ),
     ReportPlot(
-        "attacks", attacked.plot, "success of attacks over multiples of the certified radius",
+        "attacks", attacks, "success of attacks over multiples of the certified radius",
         "Attacks within and beyond the certified radius",
         "Share of attacks that change the class, over the norm of the attack in multiples of the certified radius.",
     ),
