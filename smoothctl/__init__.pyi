@@ -1,9 +1,14 @@
 """The names that plugins and programs need; each is imported when it is first used."""
 
+from .base.console import SmoothctlWarning as SmoothctlWarning
 from .base.draws import Draws as Draws
 from .base.errors import SmoothctlError as SmoothctlError
 from .base.errors import UsageError as UsageError
 from .base.names import did_you_mean as did_you_mean
+from .base.settings import Option as Option
+from .base.settings import Radii as Radii
+from .base.settings import Settings as Settings
+from .base.streams import Stream as Stream
 from .evaluation.attack import attack as attack
 from .evaluation.image_files import predict_files as predict_files
 from .hooks.datasets import ArrayImages as ArrayImages
@@ -16,10 +21,20 @@ from .hooks.networks import Imported as Imported
 from .hooks.networks import Importer as Importer
 from .hooks.networks import ModelSpec as ModelSpec
 from .hooks.networks import Trained as Trained
+from .hooks.noises import ABSTAIN as ABSTAIN
 from .hooks.noises import Noise as Noise
 from .hooks.recipes import Recipe as Recipe
 from .hooks.reports import ReportPlot as ReportPlot
 from .hooks.reports import ReportTable as ReportTable
+from .hooks.rules import Bound as Bound
+from .hooks.rules import Case as Case
+from .hooks.rules import Certificate as Certificate
+from .hooks.rules import Request as Request
+from .hooks.rules import Rule as Rule
+from .hooks.rules import StoppingRule as StoppingRule
+from .hooks.rules import Tells as Tells
+from .hooks.rules import estimated as estimated
+from .hooks.rules import without_estimate as without_estimate
 from .hooks.specs import hookimpl as hookimpl
 from .hooks.trackers import Event as Event
 from .hooks.trackers import Tracker as Tracker
@@ -46,7 +61,6 @@ from .reporting.output.layout import words as words
 from .smoothing.certify import certify as certify
 from .smoothing.predict import Prediction as Prediction
 from .smoothing.predict import predict as predict
-from .smoothing.rules import Certificate as Certificate
 from .smoothing.smoothed import SmoothedClassifier as SmoothedClassifier
 from .toolkit.attacks import AttackOptions as AttackOptions
 from .toolkit.attacks import ascent_direction as ascent_direction

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import importlib
 import os
 import shutil
 import subprocess
@@ -16,7 +18,7 @@ from smoothctl.records.log import read_log
 from tests.cli.conftest import finish, start
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "docs" / "examples" / "smoothctl-example"
-MOST_LINES = {"label_smoothing": 40, "mlp": 20, "stripes": 20, "laplace": 20}
+MOST_LINES = {"label_smoothing": 40, "mlp": 20, "stripes": 20, "laplace": 20, "two_chances": 25}
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +42,13 @@ def test_example_package_trains_certifies_and_tracks(installed: Path, tmp_path: 
     typed("train --method label-smoothing --dataset stripes --noise laplace -o copies=3 --out run")
     assert len((tmp_path / "run" / "loss.csv").read_text().splitlines()) == 5
     typed("certify run --n 200 --max 5")
+    assert "certify --first: Fraction of n that is tried first." in typed("plugins two-chances")
+    typed("certify run --n 200 --max 5 --first 0.5 --out twice.tsv")
+    twice = read_log(tmp_path / "twice.tsv")
+    assert twice.settings is not None
+    assert (twice.settings["rule"], twice.settings["first"]) == ("two-chances", 0.5)
+    assert {row.n for row in twice.rows} <= {100, 200}
+    assert "ACR" in typed("report twice.tsv")
     log = read_log(tmp_path / "run" / "certify.tsv")
     assert log.settings is not None
     assert (log.settings["noise"], log.settings["norm"]) == ("laplace", "l1")
@@ -75,6 +84,18 @@ def test_an_outside_method_has_all_that_the_loop_offers(installed: Path, tmp_pat
         assert torch.equal(one[key], resumed[key])
         torch.testing.assert_close(one[key], two[key], rtol=1e-4, atol=1e-5)
         assert torch.isfinite(low[key]).all()
+
+
+def test_the_outside_rule_keeps_its_guarantee(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from smoothctl.testing import check_rule
+
+    monkeypatch.syspath_prepend(str(installed))
+    (rule,) = importlib.import_module("smoothctl_example.two_chances").register_rules()
+    check_rule(rule)
+    with pytest.raises(AssertionError, match=r"is wrong 2\.\d+ times as often"):
+        check_rule(
+            dataclasses.replace(rule, plan=lambda case: rule.plan(dataclasses.replace(case, alpha=3 * case.alpha)))
+        )
 
 
 @pytest.mark.parametrize(("module", "most"), MOST_LINES.items())

@@ -39,4 +39,4 @@ def cdf(x: Any, sigma: float) -> Any:
 @hookimpl
 def register_noises() -> list[Noise]:
     summary = "N(0, sigma^2 I); certifies L2 radii (Cohen et al. 2019)"
-    return [Noise("gaussian", sample, radius, norm="l2", radius_pair=radius_pair, cdf=cdf, summary=summary, usual=True)]
+    return [Noise("gaussian", sample, radius, norm="l2", radius_pair=radius_pair, cdf=cdf, summary=summary)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from enum import IntEnum
 
 import numpy as np
 import torch
@@ -11,23 +10,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from smoothctl.base.thresholds import CHUNK, Thresholds
-
-
-class Stream(IntEnum):
-    """What a draw is for. Streams are disjoint, so that selection never sees estimation's noise."""
-
-    SELECT = 0
-    ESTIMATE = 1
-    PILOT = 2
-    PREDICT = 3
-    TRAIN_NOISE = 4
-    TRAIN_ORDER = 5
-    TRAIN_AUGMENT = 6
-    EVALUATE = 7
-    TRAIN_UNIFORM = 8
-    TRAIN_CROP = 9
-    IMAGE_ORDER = 10
-    ATTACK = 11
 
 
 class Draws:

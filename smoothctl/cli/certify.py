@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from smoothctl.cli import evaluation, options
 from smoothctl.evaluation.settings import LogOptions, Requirements, Sharding
 from smoothctl.images.settings import DataSource
 from smoothctl.models.settings import ModelSource
+from smoothctl.smoothing.rules import rule_options
 from smoothctl.smoothing.settings import CertifySettings, Computing
+
+if TYPE_CHECKING:
+    from smoothctl.base.settings import Settings as RuleOptions
+else:
+    RuleOptions = rule_options()
 
 NAME = "certify"
 EXAMPLES = (
@@ -21,6 +28,7 @@ EXAMPLES = (
 @options.with_flags
 def command(
     settings: CertifySettings,
+    rule: RuleOptions,
     source: DataSource,
     given: ModelSource,
     computing: Computing,
@@ -51,28 +59,31 @@ def command(
     from smoothctl.records.log import default_log
     from smoothctl.records.shards import read_shard, share_path
     from smoothctl.reporting import deciding
+    from smoothctl.smoothing.procedure import resolve
 
     gates = deciding.read_requirements(requirements.require)
-    settings = deciding.asked_for(settings, gates)
-    settings.check()
+    settings, asked = deciding.asked_for(settings, rule.given(), gates)
+    procedure = resolve(settings, asked)
     chosen = evaluation.choose_model(model)
     path = log.out or default_log(chosen, NAME)
     if gates and (sharding.merge or sharding.shard is not None):
         raise UsageError("--require is decided by one process, with all images; leave out --shard and --merge")
     if sharding.merge:
-        _merge(path, settings, sharding, log, json)
+        _merge(path, settings, rule, sharding, log, json)
         return
     shard = None if sharding.shard is None else read_shard(sharding.shard)
     if shard is not None:
         path = share_path(path, shard)
-    job = prepare(chosen, settings, source, given, computing)
+    job = prepare(chosen, settings, procedure, source, given, computing)
     verdict = deciding.Verdict(gates, len(job.indices), settings.alpha) if gates else None
     evaluation.work_on(job, chosen, path, log, dry_run, json, shard, verdict)
     if verdict is not None and verdict.met is False:
         raise GateFailed(f"--require is not met: {verdict.describe()}")
 
 
-def _merge(path: Path, settings: CertifySettings, sharding: Sharding, log: LogOptions, json: bool) -> None:
+def _merge(
+    path: Path, settings: CertifySettings, rule: RuleOptions, sharding: Sharding, log: LogOptions, json: bool
+) -> None:
     from smoothctl.base.errors import UsageError
     from smoothctl.cli.outcomes import show_log
     from smoothctl.records.log import require_complete
@@ -81,6 +92,7 @@ def _merge(path: Path, settings: CertifySettings, sharding: Sharding, log: LogOp
     if sharding.shard is not None:
         raise UsageError("--merge joins all shards; leave out --shard")
     given = settings.model_dump(mode="json", include=set(settings.given()) - {"backend"})
+    given |= rule.model_dump(mode="json", include=set(rule.given()))
     merged = merge_shares(path, given, log.overwrite)
     show_log(merged, json)
     require_complete(merged)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from smoothctl.base import console
+from smoothctl.base.settings import flag_name
 from smoothctl.cli import options
 
 if TYPE_CHECKING:
@@ -91,6 +92,11 @@ def _lines(entry: Registered) -> list[str]:
         known = value.options or {}
         lines += [f"  --arch-option {name}: {meaning}" for name, meaning in known.items()]
         lines += [f"  published for {value.dataset}"] if value.dataset else []
+    elif entry.kind == "rule":
+        lines += [
+            f"  certify {flag_name(name, option)}: {option.help}" for name, option in value.Options.declared().items()
+        ]
+        lines.append(f"  n: {value.default_n} at most, if none is given; bounds: {', '.join(value.bounds)}")
     elif entry.kind == "noise":
         lines.append(f"  certifies radii in the {value.norm} norm")
     return lines

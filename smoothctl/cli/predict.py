@@ -47,8 +47,9 @@ def command(
     brought to the model's channels; noise comes after that.
     """
     from smoothctl.records.log import default_log
+    from smoothctl.smoothing.predict import resolve_vote
 
-    settings.check()
+    vote = resolve_vote(settings)
     chosen = evaluation.choose_model(model)
     if images:
         from smoothctl.evaluation.image_files import predict_files
@@ -57,7 +58,7 @@ def command(
         return
     from smoothctl.evaluation.plan import prepare, warn_other_function
 
-    job = prepare(chosen, settings, source, given, computing)
+    job = prepare(chosen, settings, vote, source, given, computing)
     warn_other_function(job.classifier, default_log(chosen, "certify"))
     evaluation.work_on(job, chosen, log.out or default_log(chosen, NAME), log, dry_run, json)
 

@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 from smoothctl.base import console
-from smoothctl.base.draws import Draws, Stream
+from smoothctl.base.draws import Draws
+from smoothctl.base.streams import Stream
 from smoothctl.base.errors import UsageError
 from smoothctl.base.settings import keyword_settings
 from smoothctl.evaluation.plan import Job, prepare
@@ -27,8 +28,9 @@ from smoothctl.models.settings import ModelSource
 from smoothctl.records.attacks import ATTACK_COLUMNS, AttackLog, attack_path, read_attack_log
 from smoothctl.records.log import default_log, read_log
 from smoothctl.records.writer import Writer, open_log
-from smoothctl.smoothing.predict import Prediction, majority
-from smoothctl.smoothing.sampling import Rule, Sampler
+from smoothctl.hooks.rules import Rule
+from smoothctl.smoothing.predict import Prediction, majority, resolve_vote
+from smoothctl.smoothing.sampling import Sampler
 from smoothctl.smoothing.settings import Computing, PredictSettings
 from smoothctl.toolkit.attacks import pgd
 
@@ -150,7 +152,7 @@ def plan_attack(
         n=settings.n, alpha=settings.alpha, seed=settings.seed, backend="eager",
         **{name: there[name] for name in names if there.get(name) is not None},
     )  # fmt: skip
-    job = prepare(model, asked, source, given, computing)
+    job = prepare(model, asked, resolve_vote(asked), source, given, computing)
     here = job.identity()
     if other := [name for name in SAME if there.get(name) != here[name]]:
         raise UsageError(f"{certified} was made with another {' and '.join(other)}; certify this model anew")

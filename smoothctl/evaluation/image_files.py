@@ -26,8 +26,8 @@ from smoothctl.models.import_checkpoint import assumptions
 from smoothctl.models.settings import ModelSource
 from smoothctl.records.log import default_log, read_sidecar
 from smoothctl.smoothing.backends import automatic_batch_size, make_ready
-from smoothctl.smoothing.predict import Prediction, majority_in
-from smoothctl.smoothing.sampling import Rule, Sampler
+from smoothctl.smoothing.predict import Prediction, resolve_vote
+from smoothctl.smoothing.sampling import Sampler
 from smoothctl.smoothing.settings import Computing, PredictSettings
 
 
@@ -61,7 +61,7 @@ def predict_files(
     By itself, the backend is the one by which the model was certified. Raises UsageError for a file that is not an
     image.
     """
-    settings.check()
+    vote = resolve_vote(settings)
     device = choose_device(computing.device)
     assumed = assumptions(given, settings.dataset)
     loaded = denoised(load_model(model, device, assumed), given.denoiser, settings.sigma)
@@ -82,9 +82,7 @@ def predict_files(
         levels=EIGHT_BIT, model=loaded.classifier,
     )  # fmt: skip
 
-    def rule(index: int) -> Rule[Prediction]:
-        return majority_in(sampler.arithmetic, settings.n, settings.alpha, math.prod(info.input_shape))
-
+    rule = vote.rules(sampler.arithmetic, math.prod(info.input_shape))
     outcomes = [next(sampler.run([(pixel_key(x), x)], rule)).outcome for x in images]
     return [
         FilePrediction(

@@ -18,6 +18,7 @@ from smoothctl.evaluation.classes import match_classes
 from smoothctl.hooks.datasets import Dataset, LabelledImages
 from smoothctl.hooks.noises import Noise
 from smoothctl.hooks.registry import Registered, provenance, registry
+from smoothctl.hooks.rules import Rule
 from smoothctl.images.datasets import (
     READ_ERRORS,
     Reading,
@@ -37,10 +38,10 @@ from smoothctl.models.settings import ModelSource
 from smoothctl.records.log import read_sidecar
 from smoothctl.smoothing.arithmetic import Arithmetic, arithmetic_for
 from smoothctl.smoothing.backends import Classifier, automatic_batch_size, make_ready
-from smoothctl.smoothing.certify import NO_LABEL, rules_in
-from smoothctl.smoothing.predict import majority, majority_in
-from smoothctl.smoothing.sampling import Rule, Sampler
-from smoothctl.smoothing.settings import CertifySettings, Computing, PredictSettings
+from smoothctl.smoothing.predict import MajorityVote, majority
+from smoothctl.smoothing.procedure import Procedure
+from smoothctl.smoothing.sampling import Sampler
+from smoothctl.smoothing.settings import Computing, Smoothing
 
 # From so many forward passes on, exporting the network to a faster runtime pays.
 WORTH_EXPORTING = 100_000
@@ -48,8 +49,10 @@ WORTH_EXPORTING = 100_000
 
 @dataclass(frozen=True)
 class Job:
-    """A model, the images that it is to decide, and the settings that decide them; ``rule`` makes the rule of an
-    image with a label."""
+    """A model, the images that it is to decide, and the settings that decide them, with nothing left open.
+
+    ``rule`` makes the rule of an image with a label.
+    """
 
     model: Model
     dataset: Dataset
@@ -57,7 +60,8 @@ class Job:
     indices: range
     noise: Noise
     sigma: float
-    settings: CertifySettings | PredictSettings
+    settings: Smoothing
+    procedure: Procedure | MajorityVote
     device: torch.device
     sources: tuple[Registered, ...]
     classifier: Classifier
@@ -69,6 +73,7 @@ class Job:
         """Everything that decides the rows of the log, and so must agree to go on with one."""
         return {
             **self.settings.model_dump(mode="json"),
+            **self.procedure.record(),
             "dataset": self.dataset.name,
             "split": self.split,
             "data": fingerprint(self.images),
@@ -76,7 +81,6 @@ class Job:
             "sigma": self.sigma,
             "noise": self.noise.name,
             "norm": self.noise.norm,
-            "rule": self.settings.rule,
             "arithmetic": self.arithmetic.name,
             "backend": self.classifier.backend,
             "device": self.device.type,
@@ -99,6 +103,7 @@ class Job:
             "class_names": list(self.dataset.class_names),
             "distance": self.arithmetic.distance(math.prod(info.input_shape)),
             "subset": getattr(self.images, "subset", ""),
+            **self.procedure.about(),
             "plugins": provenance(self.sources),
             "versions": versions(),
         }
@@ -110,8 +115,8 @@ class Job:
         return (
             f"{count} of {len(self.images)} images of {self.dataset.name} {self.split} "
             f"(idx {first}..{last} step {step}){self._brought_to}, "
-            f"{self._at_most}{self.settings.most_samples:,} forward passes each, "
-            f"{count * self.settings.most_samples:,} in all"
+            f"{self._at_most}{self.procedure.most_samples:,} forward passes each, "
+            f"{count * self.procedure.most_samples:,} in all"
         )
 
     @property
@@ -121,7 +126,7 @@ class Job:
 
     @property
     def _at_most(self) -> str:
-        return "" if self.settings.rule in ("cohen", "majority") else "at most "
+        return "" if self.procedure.fixed_n else "at most "
 
     def estimate(self) -> float:
         """Seconds that the whole job may take, from a few real batches."""
@@ -133,7 +138,7 @@ class Job:
             start = time.perf_counter()
             list(sampler.run([(0, x)], lambda index: majority(trial, 0.5)))
             seconds = min(seconds, time.perf_counter() - start)
-        return seconds / trial * self.settings.most_samples * len(self.indices)
+        return seconds / trial * self.procedure.most_samples * len(self.indices)
 
     def sampler(self, on_batch: Callable[[int], None] = lambda copies: None) -> Sampler[Any]:
         """A sampler for this job's model and noise."""
@@ -159,7 +164,8 @@ class Job:
 
 def prepare(
     model_path: Path,
-    settings: CertifySettings | PredictSettings,
+    settings: Smoothing,
+    procedure: Procedure | MajorityVote,
     source: DataSource,
     given: ModelSource,
     computing: Computing,
@@ -168,7 +174,6 @@ def prepare(
 
     Raises UsageError for what does not fit together, and warns of a sigma that the model was not trained for.
     """
-    settings.check()
     plugins = registry()
     device = choose_device(computing.device)
     assumed = assumptions(given, noise=settings.noise)
@@ -190,24 +195,16 @@ def prepare(
     indices = settings.indices(len(images))
     size = computing.batch_size or automatic_batch_size(shape, device)
     backend = settings.backend
-    if backend == "auto" and settings.likely_samples * len(indices) < WORTH_EXPORTING:
+    if backend == "auto" and procedure.likely_samples * len(indices) < WORTH_EXPORTING:
         backend = "eager"
     classifier = make_ready(model.classifier, shape, device, size, settings.precision, backend)
     sources = (entry, noise, find_architecture(model.info.arch))
     levels = levels_of(images)
-    rule = _rule_by_label(settings, arithmetic_for(noise.value, sigma, levels), math.prod(shape))
+    rule = procedure.rules(arithmetic_for(noise.value, sigma, levels), math.prod(shape))
     return Job(
-        model, dataset, images, indices, noise.value, sigma, settings, device, sources, classifier, size, levels, rule
-    )
-
-
-def _rule_by_label(
-    settings: CertifySettings | PredictSettings, arithmetic: Arithmetic, dimension: int
-) -> Callable[[int], Rule[Any]]:
-    if not isinstance(settings, CertifySettings):
-        return lambda label: majority_in(arithmetic, settings.n, settings.alpha, dimension)
-    make = rules_in(arithmetic, settings, dimension)
-    return make if settings.skip_misclassified else lambda label: make(NO_LABEL)
+        model, dataset, images, indices, noise.value, sigma, settings, procedure, device, sources, classifier, size,
+        levels, rule,
+    )  # fmt: skip
 
 
 def warn_other_function(classifier: Classifier, certified: Path) -> None:

@@ -9,24 +9,26 @@ from typing import Any, Protocol
 from torch import Tensor
 
 from smoothctl.base import console, files
-from smoothctl.base.draws import Draws, Stream
+from smoothctl.base.draws import Draws
+from smoothctl.base.streams import Stream
 from smoothctl.base.errors import UsageError
 from smoothctl.evaluation.plan import Job
 from smoothctl.evaluation.workers import Workers, join_workers
 from smoothctl.hooks.noises import ABSTAIN
 from smoothctl.hooks.registry import registry
+from smoothctl.hooks.rules import Certificate
 from smoothctl.hooks.trackers import Event
 from smoothctl.images.datasets import Reading
 from smoothctl.records.log import CERTIFY_COLUMNS, PREDICT_COLUMNS, Log, format_votes, read_log
 from smoothctl.records.shards import Shard
 from smoothctl.records.writer import Writer, note_stop, open_log, part_path, read_settings
 from smoothctl.smoothing.predict import Prediction
-from smoothctl.smoothing.rules import Certificate
+from smoothctl.smoothing.procedure import Procedure
+from smoothctl.smoothing.rules import rule_options
 from smoothctl.smoothing.sampling import Decided
-from smoothctl.smoothing.settings import CertifySettings
 
-LOOKS = ("seed", "n", "n0", "radii", "budget", "bound", "rule")
-"""Settings that give another look at the same images."""
+DRAWN_AGAIN = ("seed", "n", "n0", "bound", "rule")
+"""Settings, beside the options of stopping rules, that give another draw of the same images' votes."""
 
 
 class Question(Protocol):
@@ -60,7 +62,7 @@ def run(
         indices = shard.of(job.indices) if shard else list(job.indices)
         about = job.about() if shard is None else {**job.about(), "shard": str(shard), "whole": len(job.indices)}
         if overwrite:
-            _warn_of_second_look(job, path)
+            _warn_of_another_draw(job, path)
         with open_log(path, columns, job.identity(), about, indices, overwrite) as log:
             if question is None:
                 _lead(job, log, indices, workers)
@@ -75,14 +77,15 @@ def run(
     return read_log(path, allow_empty=shard is not None)
 
 
-def _warn_of_second_look(job: Job, path: Path) -> None:
-    """Say that alpha is spent per look, where a log of the same model is replaced by one with other noise or votes."""
+def _warn_of_another_draw(job: Job, path: Path) -> None:
+    """Say that alpha is spent per draw, where a log of the same model is replaced by one with other noise or votes."""
     there, here = (read_settings(path) or {}).get("settings", {}), job.identity()
-    changed = [name for name in LOOKS if name in there and there[name] != here.get(name)]
+    names = (*DRAWN_AGAIN, *rule_options().model_fields)
+    changed = [name for name in names if name in there and there[name] != here.get(name)]
     if changed and there.get("model") == here["model"] and read_log(path, allow_empty=True).rows:
         console.warn(
-            f"{path} is replaced by one with another {' and '.join(changed)}: each look at these images spends alpha "
-            "again, so a result that is kept because it is the better one holds with less than 1-alpha"
+            f"{path} is replaced by one with another {' and '.join(changed)}: certifying these images again spends "
+            "alpha again, so a result that is kept because it is the better one holds with less than 1-alpha"
         )
 
 
@@ -139,7 +142,7 @@ def _help(job: Job, path: Path, columns: tuple[str, ...], workers: Workers) -> N
 
 
 def _certifying(job: Job) -> bool:
-    return isinstance(job.settings, CertifySettings)
+    return isinstance(job.procedure, Procedure)
 
 
 def _fill(
@@ -169,7 +172,7 @@ def _fill(
             under_way[reading.index] = reading
             yield reading.index, reading.x
 
-    with console.progress(what, len(todo) * job.settings.most_samples, quiet) as advance:
+    with console.progress(what, len(todo) * job.procedure.most_samples, quiet) as advance:
         sampler = job.sampler(lambda copies: advance(copies, f"{done}/{len(todo)} images"))
         for decided in sampler.run(images(), lambda index: job.rule(under_way[index].label)):
             cells = _cells(under_way.pop(decided.index), decided)

@@ -23,7 +23,7 @@ class Noise:
     ``sample(shape, sigma, draws)`` draws a float32 tensor. ``radius(p_lower, sigma)`` is the radius
     in ``norm`` that the bound p_A >= p_lower >= 1/2 proves for the smoothed classifier;
     ``radius_pair(p_lower, runner_up, sigma)``, if there is one, what p_A >= p_lower and
-    p_B <= runner_up <= p_lower for every other class B prove. ``usual``: it is meant where none is named.
+    p_B <= runner_up <= p_lower for every other class B prove.
 
     ``cdf(x, sigma)``, if the coordinates are independent and alike, is P(one coordinate <= x), computed with mpmath
     from an mpmath number x: with it, images on a grid are certified in exact arithmetic (docs/certify.md).
@@ -37,4 +37,3 @@ class Noise:
     cdf: Callable[[Any, float], Any] | None = None
     summary: str = ""
     aliases: tuple[str, ...] = ()
-    usual: bool = False

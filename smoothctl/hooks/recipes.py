@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError
 
 from smoothctl.base.settings import Count, Index, Indices, Option, Pairs, Positive, Settings
+from smoothctl.hooks.defaults import ARCHITECTURE
 
 TrainingPrecision = Literal["fp32", "tf32", "bf16", "fp16"]
 OPTIMIZER, MODEL, RUNNING = "Optimizer", "Network", "Running"
@@ -16,7 +17,7 @@ OPTIMIZER, MODEL, RUNNING = "Optimizer", "Network", "Running"
 class TrainingFields(Settings):
     """Everything of a training run that a recipe may set and a user may override."""
 
-    arch: Annotated[str, Option("Architecture.", default="the recipe's")] = "resnet20"
+    arch: Annotated[str, Option("Architecture.", default="the recipe's")] = ARCHITECTURE
     sigma: Annotated[Positive, Option("Scale of the noise, in units of pixels in [0,1]; above 0.")] = 0.25
     epochs: Annotated[Count, Option("Passes over the training images.", default="the recipe's")] = 90
     batch_size: Annotated[

@@ -27,6 +27,7 @@ from smoothctl.hooks.methods import Method
 from smoothctl.hooks.networks import Architecture, Importer
 from smoothctl.hooks.noises import Noise
 from smoothctl.hooks.reports import ReportPlot, ReportTable
+from smoothctl.hooks.rules import StoppingRule
 from smoothctl.hooks.trackers import Event, Tracker
 
 NO_PLUGINS = "SMOOTHCTL_NO_PLUGINS"
@@ -38,6 +39,7 @@ KINDS: dict[str, type] = {
     "architecture": Architecture,
     "dataset": Dataset,
     "noise": Noise,
+    "rule": StoppingRule,
     "importer": Importer,
     "tracker": Tracker,
     "table": ReportTable,
@@ -59,7 +61,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Registered:
-    """A method class, architecture, dataset, noise, importer or tracker, and where it comes from."""
+    """A method class, architecture, dataset, noise, stopping rule, ..., and where it comes from."""
 
     kind: str
     value: Any
@@ -119,14 +121,6 @@ class Registry:
             return next(iter(alike.values()))
         raise UsageError(self._unknown(kind, name))
 
-    def usual(self, kind: str) -> Registered:
-        """What is meant where none is named: what says so of itself, or the only one; else raises UsageError."""
-        entries = self.all(kind)
-        chosen = [entry for entry in entries if getattr(entry.value, "usual", False)] or entries
-        if len(chosen) != 1:
-            raise UsageError(f"no {kind} is the usual one; name one of {', '.join(entry.name for entry in entries)}")
-        return chosen[0]
-
     def _unknown(self, kind: str, name: str) -> str:
         parts = [f"unknown {kind} {name!r}."]
         if name in self.by_name[kind]:
@@ -163,6 +157,11 @@ class Registry:
                 self.set_aside(source, f"the {kind} name {name!r} is taken by {holder.source}")
                 return
         self.by_name[kind].update(dict.fromkeys(entry.names, entry))
+
+    def remove(self, kind: str, entry: Registered) -> None:
+        """Forget what was registered."""
+        for name in entry.names:
+            self.by_name[kind].pop(name, None)
 
 
 @cache

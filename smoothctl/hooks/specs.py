@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from smoothctl.hooks.networks import Architecture, Importer
     from smoothctl.hooks.noises import Noise
     from smoothctl.hooks.reports import ReportPlot, ReportTable
+    from smoothctl.hooks.rules import StoppingRule
     from smoothctl.hooks.trackers import Event, Tracker
 
 PROJECT = "smoothctl"
@@ -42,6 +43,11 @@ def register_datasets() -> Iterable[Dataset]:  # type: ignore[empty-body]
 @hookspec
 def register_noises() -> Iterable[Noise]:  # type: ignore[empty-body]
     """How to draw noise, and which radius a lower bound on p_A proves."""
+
+
+@hookspec
+def register_rules() -> Iterable[StoppingRule]:  # type: ignore[empty-body]
+    """Stopping rules of certification: how many noise samples an image gets, and what its votes prove."""
 
 
 @hookspec

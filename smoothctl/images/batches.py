@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from smoothctl.base.draws import Draws, Stream
+from smoothctl.base.draws import Draws
 from smoothctl.base.errors import SmoothctlError
+from smoothctl.base.streams import Stream
 from smoothctl.hooks.datasets import ArrayImages, LabelledImages
 from smoothctl.images.datasets import READ_ERRORS, to_pixels
 from smoothctl.images.resizing import FittedImages

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from smoothctl.base.draws import Draws, Stream
+from smoothctl.base.draws import Draws
+from smoothctl.base.streams import Stream
 from smoothctl.hooks.datasets import ArrayImages, LabelledImages
 from smoothctl.images.resizing import FittedImages
 

@@ -16,6 +16,7 @@ from torch import Tensor
 from smoothctl.base.devices import versions
 from smoothctl.base.errors import SmoothctlError, UsageError
 from smoothctl.base.files import file_sha256, replace_file
+from smoothctl.hooks.defaults import NOISE
 from smoothctl.hooks.registry import provenance, registry
 from smoothctl.models.classifier import BaseClassifier, build_classifier, canonical_arch
 from smoothctl.models.import_checkpoint import Assumptions, Recognised, recognise
@@ -203,7 +204,7 @@ def _import(file: Path, found: Recognised, given: Assumptions) -> tuple[ModelInf
         input_shape=found.input_shape,
         mean=list(found.mean),
         std=list(found.std),
-        noise=given.noise or registry().usual("noise").name,
+        noise=given.noise or NOISE,
         sigma=found.sigma,
         method="unknown",
         dataset=found.dataset.name,

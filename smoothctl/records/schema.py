@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -55,6 +55,15 @@ class ModelDescription(Record):
     lineage: list[dict[str, Any]] | None = None
 
 
+class TellsRecord(BaseModel):
+    """What the rows of a log's stopping rule tell."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    n_from: Literal["settings", "pilot", "votes"]
+    grid: Text
+
+
 class About(Record):
     """What a log records that does not decide its rows."""
 
@@ -64,6 +73,7 @@ class About(Record):
     whole: Whole | None = None
     stopped: Text | None = None
     distance: Annotated[float, Field(ge=0, le=1)] = 0.0
+    tells: TellsRecord | None = None
 
 
 class Sidecar(Record):

@@ -9,7 +9,7 @@ from functools import cached_property
 from smoothctl.base.errors import UsageError
 from smoothctl.records.run_directory import RunDirectory
 from smoothctl.reporting import sources
-from smoothctl.reporting.frames import RADII_RULE, Frame
+from smoothctl.reporting.frames import Frame
 from smoothctl.reporting.measures import comparison, estimate, metrics, published, whatif
 from smoothctl.reporting.measures.resolution import printing, undecided
 from smoothctl.reporting.measures.summary import RHO, Summary, summarise
@@ -103,7 +103,7 @@ def assemble(
     shown, impossible = _with_changes(certified, what_if)
     said += impossible
     said += other_radii(certified, grid)
-    noted += [f"{frame.name}: no ACR: {metrics.NO_ACR}" for frame in certified if frame.rule == RADII_RULE]
+    noted += [f"{frame.name}: no ACR: {metrics.NO_ACR}" for frame in certified if frame.grid is not None]
     said += [line for frame in certified if (line := _undecided(frame, grid))]
     return Report(
         tuple(shown), tuple(predicted), grid, tuple(said), tuple(noted), rho, tuple(against), full, tuple(runs)
@@ -129,9 +129,7 @@ def other_radii(frames: Sequence[Frame], radii: Sequence[float]) -> list[str]:
     """Radii that a stopping rule was not asked about, which are rounded down to those that it was."""
     found = []
     for frame in frames:
-        if frame.rule != RADII_RULE:
-            continue
-        grid = [float(radius) for radius in frame.settings.get("radii") or ()]
+        grid = list(frame.grid or ())
         others = [radius for radius in radii if grid and min(abs(radius - known) for known in grid) > 1e-12]
         if others:
             listed = ", ".join(f"{radius:g}" for radius in others)

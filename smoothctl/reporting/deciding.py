@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from smoothctl.base.errors import UsageError
 from smoothctl.reporting.gates import COMPARE, Gate, parse
 from smoothctl.reporting.measures.metrics import binomial_lower
 from smoothctl.reporting.measures.summary import RHO
+from smoothctl.smoothing.rules import asking, choose_rule
 from smoothctl.smoothing.settings import CertifySettings
 
 
@@ -75,17 +77,19 @@ def read_requirements(texts: Sequence[str]) -> list[Gate]:
     return gates
 
 
-def asked_for(settings: CertifySettings, gates: Sequence[Gate]) -> CertifySettings:
-    """Settings that ask only what requirements need: their radii, of images whose selected class is the label.
+def asked_for(
+    settings: CertifySettings, options: Mapping[str, Any], gates: Sequence[Gate]
+) -> tuple[CertifySettings, Mapping[str, Any]]:
+    """Settings, and options of a stopping rule, that ask only what requirements need: their radii, of images whose selected class is the label.
 
     Settings that choose another rule are left as they are. Raises UsageError for radii that lack one of the gates'.
     """
     if not gates:
-        return settings
+        return settings, options
     radii = tuple(sorted({gate.radius for gate in gates if gate.radius is not None}))
-    if settings.radii is not None:
-        if missing := [radius for radius in radii if radius not in settings.radii]:
-            raise UsageError(f"--require asks about the radius {missing[0]:g}, --radii do not; leave --radii out")
-    elif settings.budget is None and settings.bound == "binary":
-        settings = CertifySettings(**settings.given(), radii=radii)
-    return CertifySettings(**{**settings.given(), "skip_misclassified": True})
+    if settings.rule is None and not options and settings.bound == "binary":
+        options = asking(radii)
+    elif grid := choose_rule(settings.rule, options)[0].tells.grid:
+        if missing := [radius for radius in radii if radius not in options[grid]]:
+            raise UsageError(f"--require asks about the radius {missing[0]:g}, --{grid} do not; leave --{grid} out")
+    return CertifySettings(**{**settings.given(), "skip_misclassified": True}), options

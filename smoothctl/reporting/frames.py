@@ -17,10 +17,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from smoothctl.base.errors import UsageError
+from smoothctl.hooks.defaults import RULE
 from smoothctl.hooks.noises import ABSTAIN
+from smoothctl.hooks.registry import registry
+from smoothctl.hooks.rules import StoppingRule, Tells
 from smoothctl.records.log import Log, parse_votes
 
-RADII_RULE, BUDGET_RULE = "radii", "budget"
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -86,9 +89,23 @@ class Frame:
     def abstained(self) -> Bools:
         return np.asarray((self.predict == ABSTAIN) & ~self.failed)
 
+    @cached_property
+    def tells(self) -> Tells:
+        """What its stopping rule's rows tell: as the log says, or else the rule itself; the least if neither does."""
+        if self.about.get("tells"):
+            return Tells(**self.about["tells"])
+        rules = registry("rule")
+        name = self.settings.get("rule") or RULE
+        try:
+            rule: StoppingRule = rules.find("rule", name).value
+        except UsageError:
+            return Tells(grid="unknown")
+        return rule.tells
+
     @property
-    def rule(self) -> str:
-        return str(self.settings.get("rule", "cohen"))
+    def grid(self) -> tuple[float, ...] | None:
+        """The radii that its rows are about; None where each row holds the largest radius that was proved."""
+        return tuple(map(float, self.settings.get(self.tells.grid) or ())) if self.tells.grid else None
 
     @property
     def alpha(self) -> float | None:

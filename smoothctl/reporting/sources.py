@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from smoothctl.base.errors import SmoothctlError, UsageError
 from smoothctl.base.files import file_sha256
+from smoothctl.hooks.registry import registry
 from smoothctl.records.columns import REQUIRED
 from smoothctl.records.lines import bare_name, is_log
 from smoothctl.records.log import default_log
@@ -23,9 +25,10 @@ from smoothctl.reporting.measures.metrics import subset
 from smoothctl.reporting.reader import read_frame
 
 COMPARABLE = (
-    *("dataset", "split", "data", "transform", "rule", "budget", "bound", "skip_misclassified", "n0", "n", "alpha"),
+    *("dataset", "split", "data", "transform", "rule", "bound", "skip_misclassified", "n0", "n", "alpha"),
     *("noise", "norm", "precision", "sigma"),
 )
+"""Settings that logs have to share, beside the options of stopping rules."""
 INFERRED = ("sigma", "n", "alpha")
 SHOWN = 6
 # Files that lie in their thousands in folders of data and models, and are not opened to look for a log.
@@ -180,11 +183,19 @@ def without_log(runs: Sequence[RunDirectory], frames: Sequence[Frame]) -> list[P
     ]
 
 
+@cache
+def comparable() -> tuple[str, ...]:
+    """What logs have to share to be compared; logs of other grids of radii share those that are in both."""
+    rules = [entry.value for entry in registry("rule").all("rule")]
+    options = [name for rule in rules for name in rule.Options.declared() if name != rule.tells.grid]
+    return (*COMPARABLE, *options)
+
+
 def alike(frame: Frame) -> Hashable | None:
     """What logs have to share for the best of them to mean anything; None where a setting is not known."""
     if any(frame.settings.get(key) is None for key in INFERRED):
         return None
-    return (frame.idx.tobytes(), *(repr(frame.settings.get(key)) for key in COMPARABLE))
+    return (frame.idx.tobytes(), *(repr(frame.settings.get(key)) for key in comparable()))
 
 
 def cautions(frames: Sequence[Frame]) -> list[str]:
@@ -215,7 +226,7 @@ def _comparison_cautions(frames: Sequence[Frame]) -> list[str]:
             f"the logs hold different images ({'; '.join(subsets)}{more}); --common-idx compares the shared ones only"
         )
     found += _label_conflicts(frames)
-    for key in COMPARABLE:
+    for key in comparable():
         values = {_shown(frame, key) for frame in frames if frame.settings.get(key) is not None}
         if len({value.removeprefix("~") for value in values}) > 1:
             found.append(f"the logs differ in {key}: {', '.join(sorted(values))}")

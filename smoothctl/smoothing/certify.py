@@ -9,85 +9,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from smoothctl.base import console
 from smoothctl.base.errors import UsageError
 from smoothctl.base.settings import validated
+from smoothctl.hooks.defaults import NOISE
 from smoothctl.hooks.noises import Noise
 from smoothctl.hooks.registry import registry
+from smoothctl.hooks.rules import Certificate, Rule
 from smoothctl.images.datasets import EIGHT_BIT
-from smoothctl.smoothing.arithmetic import Arithmetic, is_on_grid, proving
+from smoothctl.smoothing.arithmetic import Arithmetic, is_on_grid
 from smoothctl.smoothing.backends import plain
-from smoothctl.smoothing.pilot import PRICES
-from smoothctl.smoothing.rules import (
-    Certificate,
-    binary_bound,
-    cohen,
-    group_sequential,
-    multi_bound,
-    skipping_misclassified,
-    stating,
-    two_stage,
-)
-from smoothctl.smoothing.sampling import Rule, Sampler
-from smoothctl.smoothing.sequential import LEAST_ALPHA, plan_radii
+from smoothctl.smoothing.procedure import NO_LABEL, resolve
+from smoothctl.smoothing.rules import rule_options
+from smoothctl.smoothing.sampling import Sampler
 from smoothctl.smoothing.settings import CertifySettings
-
-NO_LABEL = -1
-RuleMaker = Callable[[int], Rule[Certificate]]
-"""From an image's label (which only ``skip_misclassified`` looks at) to a fresh rule."""
-
-
-def rules_in(arithmetic: Arithmetic, settings: CertifySettings, dimension: int) -> RuleMaker:
-    """The stopping rule that settings ask for, with certificates that hold in an arithmetic, for images of
-    ``dimension`` pixels."""
-    distance = arithmetic.distance(dimension)
-    make = rule_maker(settings, arithmetic.noise, arithmetic.sigma, distance)
-    return lambda label: stating(make(label), distance, arithmetic.name)
-
-
-def rule_maker(settings: CertifySettings, noise: Noise, sigma: float, distance: float = 0.0) -> RuleMaker:
-    """The stopping rule that settings ask for; raises UsageError if the noise cannot serve it.
-
-    ``distance`` bounds the total variation between the noise that is drawn and its law.
-    """
-    n0, n, alpha = settings.n0, settings.limit, settings.alpha
-    if settings.bound == "multi" and noise.radius_pair is None:
-        raise UsageError(f"--bound multi: noise {noise.name} has no radius for a pair of bounds")
-    proven = proving(noise, distance)
-    bound = (multi_bound if settings.bound == "multi" else binary_bound)(proven, sigma, alpha)
-
-    def plain(label: int) -> Rule[Certificate]:
-        return cohen(n0, n, bound)
-
-    def staged(label: int) -> Rule[Certificate]:
-        assert settings.budget is not None
-        return two_stage(n0, n, bound, PRICES[settings.budget], noise, alpha)
-
-    make: RuleMaker = staged if settings.budget else plain
-    if settings.radii:
-        if alpha < LEAST_ALPHA:
-            raise UsageError(
-                f"--radii computes its error probability to {LEAST_ALPHA:g}, so that no n proves anything at "
-                f"alpha={alpha:g}; give a larger alpha, or leave --radii out"
-            )
-        plan = plan_radii(settings.radii, lambda p: proven.radius(p, sigma), alpha, n)
-        if plan.out_of_reach:
-            named = ", ".join(f"{radius:g}" for radius in plan.out_of_reach)
-            told = (
-                f"n={n} copies can never prove the radius {named} at sigma={sigma:g} and alpha={alpha:g}; "
-                "leave it out, or give a larger n"
-            )
-            if plan.out_of_reach == plan.radii:
-                raise UsageError(told)
-            console.warn(told)
-
-        def looking(label: int) -> Rule[Certificate]:
-            return group_sequential(n0, plan)
-
-        make = looking
-    if settings.skip_misclassified:
-        return lambda label: skipping_misclassified(make(label), label)
-    return make
 
 
 def certify(
@@ -98,20 +32,21 @@ def certify(
     n0: int = 100,
     n: int | None = None,
     alpha: float = 0.001,
-    radii: Sequence[float] | None = None,
-    budget: str | None = None,
     bound: str = "binary",
-    noise: str = "gaussian",
+    rule: str | None = None,
+    noise: str | None = None,
     seed: int = 0,
     batch_size: int = 256,
     device: torch.device | str | None = None,
     indices: Sequence[int] | None = None,
+    **options: Any,
 ) -> list[Certificate]:
     """Certify images [N,C,H,W] in [0,1] under any module from pixels to logits.
 
-    Without ``radii`` or ``budget`` it is Cohen's rule with n = 100,000. ``radii`` asks only which of
-    these radii are proved, and ``budget`` (precise, balanced, fast, draft) chooses n per image; both
-    with the same guarantee and far fewer copies. ``indices`` names the images for the noise (0..N-1
+    By default it is the rule of Cohen et al. 2019 with n = 100,000. Another stopping rule is chosen by its name or by
+    any of its ``options``: ``radii=[0.25, 0.5]`` asks only which of these radii are proved, ``budget="fast"`` (or
+    precise, balanced, draft) chooses n per image; with the same guarantee and far fewer noise samples. ``noise``
+    is Gaussian if left out. ``indices`` names the images for the noise (0..N-1
     if left out): an image's certificate depends on its index, the seed, the settings and the model,
     not on its neighbours. The model runs on ``device`` (where it already is, if left out) in eval
     mode. 8-bit images (every pixel float32(i) / 255) are certified in exact arithmetic (docs/certify.md), others in
@@ -119,17 +54,23 @@ def certify(
     a network whose answers depend on more than their own row, SmoothctlError for logits that are not finite.
     """
     sigma = float(sigma)
-    values = {"sigma": sigma, "n0": n0, "n": n, "alpha": alpha, "radii": radii, "budget": budget, "bound": bound}
-    settings = validated(CertifySettings, {**values, "seed": seed})
-    settings.check()
-    kind: Noise = registry().find("noise", noise).value
-    sampler: Sampler[Certificate] = tensor_sampler(model, images, kind, sigma, seed, batch_size, device)
+    values = {"sigma": sigma, "n0": n0, "n": n, "alpha": alpha, "bound": bound, "rule": rule, "seed": seed}
+    if unknown := sorted(set(options) - set(rule_options().model_fields)):
+        raise TypeError(f"certify() got an unexpected keyword argument {unknown[0]!r}")
+    procedure = resolve(validated(CertifySettings, values), options)
+    sampler: Sampler[Certificate] = tensor_sampler(model, images, find_noise(noise), sigma, seed, batch_size, device)
 
-    def rule(arithmetic: Arithmetic) -> Callable[[int], Rule[Certificate]]:
-        make = rules_in(arithmetic, settings, images[0].numel())
+    def rules(arithmetic: Arithmetic) -> Callable[[int], Rule[Certificate]]:
+        make = procedure.rules(arithmetic, images[0].numel())
         return lambda index: make(NO_LABEL)
 
-    return run_tensors(sampler, images, indices, rule)
+    return run_tensors(sampler, images, indices, rules)
+
+
+def find_noise(name: str | None) -> Noise:
+    """The noise of a name, or the default."""
+    found: Noise = registry().find("noise", name or NOISE).value
+    return found
 
 
 def run_tensors(

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from smoothctl.base.draws import Stream
 from smoothctl.base.errors import UsageError
 from smoothctl.base.settings import validated
-from smoothctl.hooks.noises import ABSTAIN, Noise
-from smoothctl.hooks.registry import registry
+from smoothctl.base.streams import Stream
+from smoothctl.hooks.noises import ABSTAIN
+from smoothctl.hooks.rules import Request, Rule, Votes
 from smoothctl.smoothing.arithmetic import Arithmetic
-from smoothctl.smoothing.bounds import top_two_p_value
-from smoothctl.smoothing.certify import run_tensors, tensor_sampler
-from smoothctl.smoothing.sampling import Request, Rule, Sampler, Votes
+from smoothctl.smoothing.bounds import least_n_to_predict, top_two_p_value
+from smoothctl.smoothing.certify import find_noise, run_tensors, tensor_sampler
+from smoothctl.smoothing.sampling import Sampler
 from smoothctl.smoothing.settings import PredictSettings
 
 
@@ -55,6 +56,42 @@ def majority_in(arithmetic: Arithmetic, n: int, alpha: float, dimension: int) ->
     return replace(prediction, arithmetic=arithmetic.name)
 
 
+@dataclass(frozen=True)
+class MajorityVote:
+    """How the images of a job are predicted: by n votes each."""
+
+    n: int
+    alpha: float
+    fixed_n: ClassVar[bool] = True
+
+    @property
+    def most_samples(self) -> int:
+        """Forward passes per image."""
+        return self.n
+
+    likely_samples = most_samples
+
+    def record(self) -> dict[str, Any]:
+        """What a log's settings say of it."""
+        return {"rule": "majority", "n": self.n}
+
+    def about(self) -> dict[str, Any]:
+        """Nothing that its settings do not say."""
+        return {}
+
+    def rules(self, arithmetic: Arithmetic, dimension: int) -> Callable[[int], Rule[Prediction]]:
+        """From an image's label, which plays no part, to a fresh rule."""
+        return lambda label: majority_in(arithmetic, self.n, self.alpha, dimension)
+
+
+def resolve_vote(settings: PredictSettings) -> MajorityVote:
+    """The vote that settings ask for; raises UsageError for an n that can never return a class at this alpha."""
+    least = least_n_to_predict(settings.alpha)
+    if settings.n < least:
+        raise UsageError(f"n={settings.n} can never reach alpha={settings.alpha:g}; predict needs n>={least}")
+    return MajorityVote(settings.n, settings.alpha)
+
+
 def predict(
     model: nn.Module,
     images: Tensor,
@@ -62,7 +99,7 @@ def predict(
     sigma: float,
     n: int = 1000,
     alpha: float = 0.001,
-    noise: str = "gaussian",
+    noise: str | None = None,
     seed: int = 0,
     batch_size: int = 256,
     device: torch.device | str | None = None,
@@ -73,10 +110,6 @@ def predict(
     With probability at least 1-alpha, a class that is returned is the smoothed classifier's.
     """
     sigma = float(sigma)
-    settings = validated(PredictSettings, {"sigma": sigma, "n": n, "alpha": alpha, "seed": seed})
-    settings.check()
-    kind: Noise = registry().find("noise", noise).value
-    sampler: Sampler[Prediction] = tensor_sampler(model, images, kind, sigma, seed, batch_size, device)
-    return run_tensors(
-        sampler, images, indices, lambda arithmetic: lambda index: majority_in(arithmetic, n, alpha, images[0].numel())
-    )
+    vote = resolve_vote(validated(PredictSettings, {"sigma": sigma, "n": n, "alpha": alpha, "seed": seed}))
+    sampler: Sampler[Prediction] = tensor_sampler(model, images, find_noise(noise), sigma, seed, batch_size, device)
+    return run_tensors(sampler, images, indices, lambda arithmetic: vote.rules(arithmetic, images[0].numel()))

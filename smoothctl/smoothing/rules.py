@@ -1,177 +1,61 @@
-"""Stopping rules: how the votes of one image become a certificate.
-
-Each is a generator for :class:`smoothctl.sampling.Sampler`. All have the same guarantee: what is
-returned is wrong with probability at most alpha. Selection, pilot and estimation see disjoint noise.
-"""
+"""Which stopping rule is asked for, and the options of all that are registered."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Annotated, Any, get_type_hints
 
-import numpy as np
+from pydantic import create_model
 
-from smoothctl.base.draws import Stream
-from smoothctl.hooks.noises import ABSTAIN, Noise
-from smoothctl.smoothing.pilot import NEARLY_UNANIMOUS, choose_n
-from smoothctl.smoothing.sampling import Request, Rule, Votes
-from smoothctl.smoothing.sequential import Plan, is_futile
-from smoothctl.smoothing.settings import PILOT_EXTENSION
-from smoothctl.smoothing.tails import proven_lower, proven_upper
+from smoothctl.base.errors import UsageError
+from smoothctl.base.settings import Settings, validated
+from smoothctl.hooks.defaults import RULE
+from smoothctl.hooks.registry import registry
+from smoothctl.hooks.rules import StoppingRule
+from smoothctl.smoothing.settings import CertifySettings
 
 
-@dataclass(frozen=True)
-class Certificate:
-    """What was proved for one image, with probability at least 1-alpha over the noise.
+def choose_rule(name: str | None, given: Mapping[str, Any]) -> tuple[StoppingRule, Settings]:
+    """The rule of a name, or that whose options are given, or the default; and its options, checked."""
+    rules = registry("rule")
+    every: list[StoppingRule] = [entry.value for entry in rules.all("rule")]
+    owners = {option: rule for rule in every for option in rule.Options.declared() if option in given}
+    if len({rule.name for rule in owners.values()}) > 1:
+        raise UsageError(f"{' and '.join(owners)} are two stopping rules; choose one")
+    owner = next(iter(owners.values()), None)
+    rule: StoppingRule = owner if owner and not name else rules.find("rule", name or RULE).value
+    for option, owner in owners.items():
+        if owner.name != rule.name:
+            raise UsageError(f"{option} belongs to the stopping rule {owner.name}, not to {rule.name}")
+    needed = [field for field, info in rule.Options.model_fields.items() if info.is_required() and field not in given]
+    if needed:
+        raise UsageError(f"the stopping rule {rule.name} needs {' and '.join(needed)}")
+    return rule, validated(rule.Options, given)
 
-    top: the class selected; predict: the class certified, or ABSTAIN; p_lower: proved lower bound
-    on p_A; radius: in the noise's norm, in units of pixels in [0,1], 0 when abstaining; n: copies
-    used for estimation; votes, selection: counts per class of that sample, and of the copies that chose
-    the class and n; verdict: ``certified``, ``abstained``, ``not certified`` (given up early),
-    ``undecided`` (at the limit of n) or ``misclassified`` (skipped, since the selected class is not the label);
-    arithmetic: in which noise was added, ``exact, grid 1/255`` or ``float``.
+
+def asking(radii: Sequence[float]) -> dict[str, Any]:
+    """The option of the rule that asks which of chosen radii are proved; raises UsageError if there is none."""
+    grids = [entry.value.tells.grid for entry in registry("rule").all("rule") if entry.value.tells.grid]
+    if not grids:
+        raise UsageError("no stopping rule here asks for chosen radii")
+    return {grids[0]: radii}
+
+
+@cache
+def rule_options() -> type[Settings]:
+    """The options of all rules that are registered, as one class, so that they become flags of a command.
+
+    A rule whose option has the name of another's is set aside.
     """
-
-    top: int
-    predict: int
-    p_lower: float
-    radius: float
-    n: int
-    votes: Votes
-    selection: Votes
-    verdict: str
-    arithmetic: str = "float"
-
-
-Bound = Callable[[int, Votes, Votes], tuple[float, float]]
-"""From (top, votes, selection) to (lower bound on p_A, radius); a negative radius abstains."""
-
-
-def binary_bound(noise: Noise, sigma: float, alpha: float) -> Bound:
-    """Cohen et al. 2019: p_A by Clopper-Pearson, the runner-up by 1 - p_A."""
-
-    def bound(top: int, votes: Votes, selection: Votes) -> tuple[float, float]:
-        p_lower = proven_lower(int(votes[top]), int(votes.sum()), alpha)
-        return p_lower, noise.radius(p_lower, sigma) if p_lower >= 0.5 else -1.0
-
-    return bound
-
-
-def multi_bound(noise: Noise, sigma: float, alpha: float) -> Bound:
-    """Bound the runner-up too, so that p_A < 1/2 can be certified (after Delattre et al. 2025).
-
-    The other classes are put into buckets that the selection votes fix: one for each class that got
-    any, one for all the rest. Clopper-Pearson bounds at alpha / (1 + buckets) hold together (union
-    bound). Whether this or the binary bound is used is decided from the selection votes only, by
-    which promises the larger radius if estimation votes alike.
-    """
-    radius_pair = noise.radius_pair
-    assert radius_pair is not None
-    binary = binary_bound(noise, sigma, alpha)
-
-    def split(top: int, votes: Votes, selection: Votes) -> tuple[float, float]:
-        own = [place for place in np.flatnonzero(selection) if place != top]
-        rest = int(votes.sum() - votes[top] - votes[own].sum())
-        buckets = [int(votes[place]) for place in own] + ([rest] if len(own) + 1 < len(votes) else [])
-        share = alpha / (1 + len(buckets))
-        p_lower = proven_lower(int(votes[top]), int(votes.sum()), share)
-        runner_up = max(proven_upper(count, int(votes.sum()), share) for count in buckets)
-        return p_lower, radius_pair(p_lower, runner_up, sigma) if p_lower >= runner_up else -1.0
-
-    def bound(top: int, votes: Votes, selection: Votes) -> tuple[float, float]:
-        alike = np.round(selection * (votes.sum() / selection.sum())).astype(np.int64)
-        better = len(votes) > 2 and split(top, alike, selection)[1] > binary(top, alike, selection)[1]
-        return split(top, votes, selection) if better else binary(top, votes, selection)
-
-    return bound
-
-
-def _estimated(top: int, votes: Votes, selection: Votes, bound: Bound) -> Certificate:
-    p_lower, radius = bound(top, votes, selection)
-    n = int(votes.sum())
-    if radius < 0:
-        return Certificate(top, ABSTAIN, p_lower, 0.0, n, votes, selection, "abstained")
-    return Certificate(top, top, p_lower, radius, n, votes, selection, "certified")
-
-
-def _without_estimate(top: int, selection: Votes, verdict: str) -> Certificate:
-    return Certificate(top, ABSTAIN, 0.0, 0.0, 0, np.zeros_like(selection), selection, verdict)
-
-
-def cohen(n0: int, n: int, bound: Bound) -> Rule[Certificate]:
-    """CERTIFY of Cohen et al. 2019 (section 3.2.2): select on n0 copies, estimate on n fresh ones."""
-    selection = yield Request(Stream.SELECT, n0)
-    top = int(selection.argmax())
-    votes = yield Request(Stream.ESTIMATE, n)
-    return _estimated(top, votes, selection, bound)
-
-
-def two_stage(n0: int, n: int, bound: Bound, price: float, noise: Noise, alpha: float) -> Rule[Certificate]:
-    """Select, choose how many copies the image is worth (at most n), estimate on as many fresh ones."""
-    selection = yield Request(Stream.SELECT, n0)
-    top = int(selection.argmax())
-    failures, pilot = n0 - int(selection[top]), n0
-    if failures <= NEARLY_UNANIMOUS:
-        selection = selection + (yield Request(Stream.PILOT, PILOT_EXTENSION))
-        pilot = n0 + PILOT_EXTENSION
-        failures = pilot - int(selection[top])
-    chosen = choose_n(failures, pilot, price, noise, alpha, n)
-    if chosen == 0:
-        return _without_estimate(top, selection, "abstained")
-    votes = yield Request(Stream.ESTIMATE, chosen)
-    return _estimated(top, votes, selection, bound)
-
-
-def group_sequential(n0: int, plan: Plan) -> Rule[Certificate]:
-    """Select, then look again and again until every radius of the plan is proved or out of reach."""
-    selection = yield Request(Stream.SELECT, n0)
-    top = int(selection.argmax())
-    known = n0, n0 - int(selection[top])
-    proved = 0
-    if is_futile(plan, proved, 0, 0, known):
-        return _without_estimate(top, selection, "not certified")
-    for look, n in enumerate(plan.looks):
-        votes = yield Request(Stream.ESTIMATE, n)
-        failures = n - int(votes[top])
-        while proved < len(plan.radii) and failures <= plan.bounds[proved][look]:
-            proved += 1
-        verdict = "undecided"
-        if proved == len(plan.radii):
-            verdict = "certified"
-            break
-        if n < plan.looks[-1] and is_futile(plan, proved, n, failures, known):
-            verdict = "not certified"
-            break
-    if proved == 0:
-        return Certificate(top, ABSTAIN, 0.0, 0.0, n, votes, selection, verdict)
-    return Certificate(top, top, plan.thresholds[proved - 1], plan.radii[proved - 1], n, votes, selection, verdict)
-
-
-def stating(rule: Rule[Certificate], distance: float, arithmetic: str) -> Rule[Certificate]:
-    """Run a rule, and let its certificate say what holds: p_lower less the distance of the noise from its law."""
-    certificate = yield from rule
-    p_lower = certificate.p_lower
-    if distance:
-        p_lower = max(0.0, math.nextafter(p_lower - distance, -math.inf))
-    return replace(certificate, p_lower=p_lower, arithmetic=arithmetic)
-
-
-def skipping_misclassified(rule: Rule[Certificate], label: int) -> Rule[Certificate]:
-    """Run a rule, but stop after selection if the selected class is not the label.
-
-    For evaluation only: such an image can never count as certified correctly, so certified
-    accuracy and ACR are unchanged, but its row proves nothing.
-    """
-    request = next(rule)
-    while True:
-        votes = yield request
-        top = int(votes.argmax())
-        if request.stream is Stream.SELECT and top != label:
-            rule.close()
-            return _without_estimate(top, votes, "misclassified")
-        try:
-            request = rule.send(votes)
-        except StopIteration as stop:
-            result: Certificate = stop.value
-            return result
+    rules = registry("rule")
+    fields: dict[str, Any] = {}
+    for entry in rules.all("rule"):
+        options = entry.value.Options.declared()
+        if taken := sorted({*fields, *CertifySettings.model_fields} & set(options)):
+            rules.set_aside(entry.source, f"the option {taken[0]} of the rule {entry.name} is taken")
+            rules.remove("rule", entry)
+            continue
+        hints = get_type_hints(entry.value.Options, include_extras=True)
+        fields |= {name: (Annotated[hints[name] | None, option], None) for name, option in options.items()}
+    return create_model("RuleOptions", __base__=Settings, **fields)

@@ -13,40 +13,28 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from smoothctl.base import console
 from smoothctl.base.devices import torch_threads
-from smoothctl.base.draws import Draws, Stream
+from smoothctl.base.draws import Draws
 from smoothctl.base.errors import SmoothctlError
+from smoothctl.base.streams import Stream
 from smoothctl.hooks.noises import Noise
+from smoothctl.hooks.rules import Outcome, Request, Rule, Votes
 from smoothctl.smoothing.arithmetic import Arithmetic, arithmetic_for
 from smoothctl.smoothing.backends import Classifier
 from smoothctl.smoothing.outputs import require_logits
 from smoothctl.smoothing.probe import probe_rows, require_own_rows
 
 BLOCK = 100
-
-Outcome = TypeVar("Outcome")
-Votes = NDArray[np.int64]
-
-
-class Request(NamedTuple):
-    """The votes of the first ``total`` copies of a stream."""
-
-    stream: Stream
-    total: int
-
-
-Rule = Generator[Request, Votes, Outcome]
 
 
 @dataclass(frozen=True)

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from smoothctl.base.errors import UsageError
-from smoothctl.base.settings import Count, Index, Option, Positive, Probability, Radii, Seed, Settings
+from smoothctl.base.settings import Count, Index, Option, Positive, Probability, Seed, Settings
 
 Precision = Literal["fp32", "tf32", "bf16", "fp16"]
 Backend = Literal["auto", "eager", "compile", "onnxruntime"]
-Budget = Literal["precise", "balanced", "fast", "draft"]
 
 IMAGES, RUNNING = "Images", "Running"
-DEFAULT_N = 100_000
-# Stopping for futility makes images cheap, so the few that need it may use more: nothing is lost to the limit.
-DEFAULT_N_RADII = 125_000
-# Noise samples by which a pilot is extended whose votes are nearly unanimous.
-PILOT_EXTENSION = 900
 
 
 class Subset(Settings):
@@ -78,18 +72,10 @@ class CertifySettings(Smoothing):
     n: Annotated[
         Count | None,
         Option(
-            "Fresh noise samples that estimate p_A; with --radii or --budget, the most that one image may use.",
-            default="100000; 125000 with --radii",
+            "Fresh noise samples that estimate p_A; under other stopping rules than the fixed n, the most that one "
+            "image may use.",
+            default="100000, or the rule's own",
         ),
-    ] = None
-    radii: Annotated[
-        Radii | None,
-        Option(
-            "Ask only which of these radii are proved: the same guarantee with far fewer samples.", metavar="R,R,..."
-        ),
-    ] = None
-    budget: Annotated[
-        Budget | None, Option("Choose n per image from a pilot: precise, balanced, fast or draft.", panel=RUNNING)
     ] = None
     bound: Annotated[
         Literal["binary", "multi"],
@@ -103,71 +89,20 @@ class CertifySettings(Smoothing):
             panel=RUNNING,
         ),
     ] = False
-
-    def model_post_init(self, context: object) -> None:
-        if self.n is None:
-            object.__setattr__(self, "n", DEFAULT_N_RADII if self.radii else DEFAULT_N)
-
-    @property
-    def rule(self) -> str:
-        """The stopping rule, as logs name it."""
-        return "radii" if self.radii else "budget" if self.budget else "cohen"
-
-    @property
-    def limit(self) -> int:
-        """``n``, which is filled in when the settings are made."""
-        assert self.n is not None
-        return self.n
-
-    @property
-    def most_samples(self) -> int:
-        """Forward passes that one image may take at most."""
-        pilot = PILOT_EXTENSION if self.budget else 0
-        return self.n0 + pilot + self.limit
-
-    @property
-    def likely_samples(self) -> int:
-        """Forward passes that an image takes on average, roughly: stopping rules save most of them."""
-        return self.n0 + self.limit // {"cohen": 1, "budget": 5, "radii": 50}[self.rule]
-
-    def check(self) -> None:
-        """Raise UsageError for settings that cannot go together, or an n that can never certify."""
-        from smoothctl.smoothing.bounds import least_n_to_certify
-
-        least = least_n_to_certify(self.alpha)
-        if self.radii == ():
-            raise UsageError("radii must not be empty")
-        if self.limit < least:
-            raise UsageError(f"n={self.n} can never certify at alpha={self.alpha:g}; certify needs n>={least}")
-        if self.radii and self.budget:
-            raise UsageError("radii and budget are two stopping rules; choose one")
-        if self.radii and self.bound != "binary":
-            raise UsageError("bound=multi does not go with radii, whose tests bound p_A alone")
-        if self.radii and list(self.radii) != sorted(set(self.radii)):
-            raise UsageError("radii must rise, without repetition")
+    rule: Annotated[
+        str | None,
+        Option(
+            "Stopping rule; `smoothctl plugins` lists them.",
+            default="the one whose option is given, else a fixed n",
+            panel=RUNNING,
+        ),
+    ] = None
 
 
 class PredictSettings(Smoothing):
     """What decides a prediction, apart from the model and the images."""
 
     n: Annotated[Count, Option("Noise samples; at least 1.")] = 1000
-
-    rule: ClassVar[str] = "majority"
-
-    @property
-    def most_samples(self) -> int:
-        """Forward passes per image."""
-        return self.n
-
-    likely_samples = most_samples
-
-    def check(self) -> None:
-        """Raise UsageError for an n that can never return a class at this alpha."""
-        from smoothctl.smoothing.bounds import least_n_to_predict
-
-        least = least_n_to_predict(self.alpha)
-        if self.n < least:
-            raise UsageError(f"n={self.n} can never reach alpha={self.alpha:g}; predict needs n>={least}")
 
 
 class Computing(Settings):

@@ -4,32 +4,31 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from smoothctl.base.draws import Draws, Stream
+from smoothctl.base.draws import Draws
 from smoothctl.base.errors import UsageError
+from smoothctl.base.streams import Stream
 from smoothctl.hooks.noises import Noise
-from smoothctl.hooks.registry import registry
-from smoothctl.smoothing.certify import certify
+from smoothctl.hooks.rules import Certificate
+from smoothctl.smoothing.certify import certify, find_noise
 from smoothctl.smoothing.predict import Prediction, predict
-from smoothctl.smoothing.rules import Certificate
 from smoothctl.toolkit.averaged_softmax import soft_vote
 
 
 class SmoothedClassifier(nn.Module):
     """The soft smoothed classifier of Salman et al. 2019 (equation 6), differentiable.
 
-    ``forward(x)`` gives the logarithm of the mean, over ``samples`` fresh noisy copies, of the
+    ``forward(x)`` gives the logarithm of the mean, over ``samples`` fresh noise samples, of the
     base classifier's class probabilities [B,K]: logits whose softmax is that mean, and whose
     cross-entropy is the loss that SmoothAdv attacks. ``certify`` and ``predict`` speak of the
     hard smoothed classifier, by votes.
     """
 
-    def __init__(self, base: nn.Module, sigma: float, noise: str = "gaussian", samples: int = 16, seed: int = 0):
+    def __init__(self, base: nn.Module, sigma: float, noise: str | None = None, samples: int = 16, seed: int = 0):
         super().__init__()
         if not sigma > 0 or samples < 1:
             raise UsageError(f"sigma must be above 0 and samples at least 1 (got {sigma} and {samples})")
         self.base, self.sigma, self.samples, self.seed = base, sigma, samples, seed
-        self.noise_name = noise
-        self._noise: Noise = registry().find("noise", noise).value
+        self._noise: Noise = find_noise(noise)
         self._calls = 0
 
     def forward(self, x: Tensor) -> Tensor:
@@ -41,8 +40,8 @@ class SmoothedClassifier(nn.Module):
 
     def certify(self, images: Tensor, **settings: object) -> list[Certificate]:
         """Certify images; see :func:`smoothctl.certify`."""
-        return certify(self.base, images, sigma=self.sigma, noise=self.noise_name, **{"seed": self.seed, **settings})  # type: ignore[arg-type]
+        return certify(self.base, images, sigma=self.sigma, noise=self._noise.name, **{"seed": self.seed, **settings})  # type: ignore[arg-type]
 
     def predict(self, images: Tensor, **settings: object) -> list[Prediction]:
         """Predict images; see :func:`smoothctl.predict`."""
-        return predict(self.base, images, sigma=self.sigma, noise=self.noise_name, **{"seed": self.seed, **settings})  # type: ignore[arg-type]
+        return predict(self.base, images, sigma=self.sigma, noise=self._noise.name, **{"seed": self.seed, **settings})  # type: ignore[arg-type]

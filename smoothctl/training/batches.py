@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from smoothctl.base.draws import Draws, Stream
+from smoothctl.base.draws import Draws
+from smoothctl.base.streams import Stream
 from smoothctl.hooks.datasets import Dataset, LabelledImages
 from smoothctl.hooks.methods import Batch
 from smoothctl.hooks.noises import Noise

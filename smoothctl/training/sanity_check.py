@@ -14,11 +14,12 @@ from torch import nn
 
 from smoothctl.base import console
 from smoothctl.base.errors import SmoothctlError, UsageError
-from smoothctl.base.settings import validated
 from smoothctl.hooks.datasets import LabelledImages
 from smoothctl.hooks.noises import Noise
 from smoothctl.images.datasets import READ_ERRORS, pixels
-from smoothctl.smoothing.certify import certify, rule_maker
+from smoothctl.smoothing.certify import certify
+from smoothctl.smoothing.procedure import resolve
+from smoothctl.smoothing.rules import asking
 from smoothctl.smoothing.settings import CertifySettings
 from smoothctl.training.trainer import Trainer
 
@@ -97,7 +98,7 @@ def count_certified(
     x = torch.stack([pixels(images, place) for place in places])
     labels = [int(images[place][1]) for place in places]
     certificates = certify(
-        model, x, sigma=sigma, noise=noise, radii=[radius], n0=SELECTION, n=LIMIT, alpha=ALPHA, indices=places
+        model, x, sigma=sigma, noise=noise, n0=SELECTION, n=LIMIT, alpha=ALPHA, indices=places, **asking([radius])
     )
     decided = zip(certificates, labels, strict=True)
     return sum(certificate.predict == label and certificate.radius >= radius for certificate, label in decided)
@@ -122,8 +123,7 @@ def plan_check(radius: float | None, images: int, epochs: int, sigma: float, noi
         raise SmoothctlError("a sanity check needs at least one image")
     wanted = sigma if radius is None else radius
     try:
-        settings = {"radii": [wanted], "n0": SELECTION, "n": LIMIT, "alpha": ALPHA}
-        rule_maker(validated(CertifySettings, settings), noise, sigma)
+        resolve(CertifySettings(n0=SELECTION, n=LIMIT, alpha=ALPHA), asking([wanted])).begin(noise, sigma)
     except UsageError as error:
         if radius is not None:
             raise UsageError(f"--check-radius {radius:g}: {error}") from None

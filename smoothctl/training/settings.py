@@ -12,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 from smoothctl.base.errors import UsageError
 from smoothctl.base.names import did_you_mean
 from smoothctl.base.settings import Count, Index, Option, Pairs, Seed, Settings, listed, validated
+from smoothctl.hooks.defaults import DATASET, METHOD, NOISE, TRANSFER_METHOD
 from smoothctl.hooks.methods import Method
 from smoothctl.hooks.recipes import MODEL, RUNNING, TrainingFields
 from smoothctl.smoothing.settings import Backend, Precision
@@ -20,9 +21,9 @@ from smoothctl.smoothing.settings import Backend, Precision
 class TrainSettings(TrainingFields):
     """Everything that decides the weights of a trained model."""
 
-    method: Annotated[str, Option("Training objective; `smoothctl plugins` lists them.")] = "gaussian"
-    dataset: Annotated[str, Option("Dataset; `smoothctl plugins` lists them.")] = "digits"
-    noise: Annotated[str, Option("Noise; `smoothctl plugins` lists them.", panel=RUNNING)] = "gaussian"
+    method: Annotated[str, Option("Training objective; `smoothctl plugins` lists them.")] = METHOD
+    dataset: Annotated[str, Option("Dataset; `smoothctl plugins` lists them.")] = DATASET
+    noise: Annotated[str, Option("Noise; `smoothctl plugins` lists them.", panel=RUNNING)] = NOISE
     arch_options: Annotated[
         Pairs,
         Option("Option of the architecture.", ("--arch-option",), metavar="NAME=VALUE", panel=MODEL, repeated=True),
@@ -74,7 +75,7 @@ class TransferSettings(TrainSettings):
     """Everything that decides a student; what is empty comes from the teacher."""
 
     arch: Annotated[str, Option("Architecture of the student.", ("--student",), metavar="ARCH")] = ""
-    method: Annotated[str, Option("Training objective that uses a teacher.")] = "crt"
+    method: Annotated[str, Option("Training objective that uses a teacher.")] = TRANSFER_METHOD
     dataset: Annotated[str, Option("Dataset.", default="the teacher's")] = ""
 
 

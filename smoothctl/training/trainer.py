@@ -18,8 +18,9 @@ import torch
 from torch import Tensor, nn
 
 from smoothctl.base.devices import evaluating, matmul_precision, versions
-from smoothctl.base.draws import Draws, Stream
+from smoothctl.base.draws import Draws
 from smoothctl.base.errors import SmoothctlError, UsageError
+from smoothctl.base.streams import Stream
 from smoothctl.hooks.methods import Batch, Method
 from smoothctl.hooks.noises import Noise
 from smoothctl.hooks.registry import provenance, registry

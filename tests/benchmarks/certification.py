@@ -23,18 +23,18 @@ from scipy import stats
 from torch import Tensor, nn
 
 from smoothctl import Assumptions, LabelledImages, load_model
-from smoothctl.base.draws import Stream
 from smoothctl.base.memory import keep_freed
+from smoothctl.base.streams import Stream
 from smoothctl.hooks.registry import registry
+from smoothctl.hooks.rules import Certificate
 from smoothctl.images.datasets import open_split, pixels
 from smoothctl.models.classifier import build_classifier
 from smoothctl.records.log import read_log
 from smoothctl.smoothing.backends import Classifier, automatic_batch_size, make_ready
 from smoothctl.smoothing.bounds import clopper_pearson_lower
-from smoothctl.smoothing.certify import rule_maker
-from smoothctl.smoothing.rules import Certificate
+from smoothctl.smoothing.procedure import Procedure
 from smoothctl.smoothing.sampling import Rule, Sampler
-from smoothctl.smoothing.settings import CertifySettings
+from tests.procedures import begin, procedure
 
 CPU = torch.device("cpu")
 GAUSSIAN = registry().find("noise", "gaussian").value
@@ -91,8 +91,7 @@ def interleaved(ready: Classifier, x: Tensor, size: int) -> tuple[float, float, 
     """Seconds per copy of the engine and of the bare forward pass, and their ratio, measured in turns."""
     batches, rounds = 40, 5
     copies = batches * size
-    settings = CertifySettings(n=copies // 2 - 100)  # two images fill the batches exactly
-    make = rule_maker(settings, GAUSSIAN, 0.25)
+    make = begin(GAUSSIAN, 0.25, n=copies // 2 - 100)  # two images fill the batches exactly
     sampler: Sampler[Certificate] = Sampler(ready, GAUSSIAN, 0.25, 0, CPU, size)
     batch = torch.rand(size, *x.shape)
     engine, bare = [], []
@@ -111,7 +110,7 @@ def exact(rounds: int = 5) -> None:
         ready = make_ready(model, shape, CPU, size, backend="eager")
         x = torch.randint(0, 256, shape, generator=torch.Generator().manual_seed(0)).float() / 255
         for sigma in (0.25, 1.0):
-            make = rule_maker(CertifySettings(n=2 * size), GAUSSIAN, sigma)
+            make = begin(GAUSSIAN, sigma, n=2 * size)
             runs = [Sampler(ready, GAUSSIAN, sigma, 0, CPU, size, levels=levels) for levels in (None, 255)]
             for each in runs:  # the probe and the law are once a job
                 seconds(each, x, make)
@@ -161,8 +160,7 @@ def rules(arguments: argparse.Namespace) -> None:
     for rule in arguments.rules.split(","):
         name, values = every_rule[rule]
         start = time.perf_counter()
-        chosen = CertifySettings(**values)  # type: ignore[arg-type]
-        certificates, evaluations = certified(ready, chosen, info.sigma, images, indices, size)
+        certificates, evaluations = certified(ready, procedure(**values), info.sigma, images, indices, size)
         seconds = (time.perf_counter() - start) / len(indices)
         pairs = zip(certificates, labels, strict=True)
         proved = np.array([item.radius if item.predict == label else -1 for item, label in pairs])
@@ -183,10 +181,10 @@ def from_log(path: Path, indices: list[int]) -> np.ndarray:
 
 
 def certified(
-    ready: Classifier, settings: CertifySettings, sigma: float, images: LabelledImages, indices: list[int], size: int
+    ready: Classifier, chosen: Procedure, sigma: float, images: LabelledImages, indices: list[int], size: int
 ) -> tuple[list[Certificate], int]:
     """Certificates in the order of the indices, and how often the base classifier was evaluated."""
-    make = rule_maker(settings, GAUSSIAN, sigma)
+    make = chosen.begin(GAUSSIAN, sigma)
     batches: list[int] = []
     sampler: Sampler[Certificate] = Sampler(ready, GAUSSIAN, sigma, 0, CPU, size, batches.append)
     numbered = ((index, pixels(images, index)) for index in indices)
@@ -211,8 +209,8 @@ def simulate(path: Path, sigma: float, every: int) -> None:
     reached = GAUSSIAN.radius(clopper_pearson_lower(100_000, 100_000, 0.001), sigma)
     for radius in np.arange(0, reached, 0.25):
         proved, evaluations = [], 0
-        for settings in (CertifySettings(), CertifySettings(radii=(float(radius),))):
-            make, draws = rule_maker(settings, GAUSSIAN, sigma), np.random.default_rng(len(proved))
+        for options in ({}, {"radii": (float(radius),)}):
+            make, draws = begin(GAUSSIAN, sigma, **options), np.random.default_rng(len(proved))
             certificates = [voted(make(-1), rate, draws) for rate in rates]
             proved.append(right & np.array([item.predict >= 0 and item.radius >= radius for item in certificates]))
             evaluations = sum(100 + item.n for item in certificates)

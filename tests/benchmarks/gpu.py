@@ -30,12 +30,11 @@ from smoothctl.hooks.registry import registry
 from smoothctl.models.classifier import build_classifier
 from smoothctl.smoothing.arithmetic import arithmetic_for
 from smoothctl.smoothing.backends import automatic_batch_size, make_ready
-from smoothctl.smoothing.certify import rule_maker
-from smoothctl.smoothing.rules import Certificate
+from smoothctl.hooks.rules import Certificate
 from smoothctl.smoothing.sampling import Sampler
-from smoothctl.smoothing.settings import CertifySettings
 from tests.benchmarks.certification import GAUSSIAN, classic_votes
 from tests.benchmarks.training import OPTIONS, Stepper, load_teacher
+from tests.procedures import begin
 
 SIGMA = 0.25
 NETWORKS = [("resnet20", 32), ("resnet110", 32), ("regnetx_200mf", 32), ("vit", 32), ("torchvision/resnet50", 224)]
@@ -75,7 +74,7 @@ def engine(arch: str, side: int, copies: int, device: torch.device, precision: A
     size = automatic_batch_size((3, side, side), device)
     ready = make_ready(network(arch, side, device), (3, side, side), device, size, precision, backend)
     levels = 255
-    make = rule_maker(CertifySettings(n0=100, n=copies), GAUSSIAN, SIGMA)
+    make = begin(GAUSSIAN, SIGMA, n0=100, n=copies)
     sampler: Sampler[Certificate] = Sampler(ready, GAUSSIAN, SIGMA, 0, device, size, levels=levels)
     x = torch.randint(0, 256, (3, side, side)).float() / levels
     batch = torch.rand(size, 3, side, side, device=device)
@@ -93,7 +92,7 @@ def radii(arch: str, side: int, device: torch.device) -> Row:
     """Milliseconds an image with ``--radii`` of an untrained network, whose images are given up early."""
     size = automatic_batch_size((3, side, side), device)
     ready = make_ready(network(arch, side, device), (3, side, side), device, size)
-    make = rule_maker(CertifySettings(radii=(0.25,)), GAUSSIAN, SIGMA)
+    make = begin(GAUSSIAN, SIGMA, radii=(0.25,))
     sampler: Sampler[Certificate] = Sampler(ready, GAUSSIAN, SIGMA, 0, device, size, levels=255)
     images = [(index, torch.randint(0, 256, (3, side, side)).float() / 255) for index in range(10)]
     taken = seconds(lambda: list(sampler.run(images, lambda index: make(-1))), device, 2)

@@ -125,7 +125,7 @@ def test_values_out_of_range_are_refused(kind, value, line):
 def test_what_cannot_be_known_is_refused():
     with pytest.raises(UsageError, match="not known"):
         whatif.at_alpha(radius_frame([0.3], [1], [1]), 0.01)
-    with pytest.raises(UsageError, match="decided its own radii"):
+    with pytest.raises(UsageError, match="stopped by the votes themselves"):
         whatif.at_alpha(radius_frame([0.5], [1], [1], settings={"rule": "radii"}), 0.01)
     with pytest.raises(UsageError, match="--bound multi"):
         whatif.at_alpha(_frame([(900, 0)], bound="multi"), 0.01)

@@ -11,14 +11,15 @@ import torch
 from scipy import stats
 
 from smoothctl import UsageError, certify
-from smoothctl.base.draws import Stream
+from smoothctl.base.streams import Stream
 from smoothctl.hooks.noises import ABSTAIN
 from smoothctl.hooks.registry import registry
+from smoothctl.hooks.rules import Certificate
 from smoothctl.smoothing.backends import plain
 from smoothctl.smoothing.bounds import clopper_pearson_lower
-from smoothctl.smoothing.rules import Certificate, binary_bound, cohen
 from smoothctl.smoothing.sampling import Request
 from tests.networks import Constant, OutsideBox, Threshold, grey_images
+from tests.procedures import begin
 
 GAUSSIAN = registry().find("noise", "gaussian").value
 
@@ -99,8 +100,8 @@ def certified_share(rule: str, alpha: float, count: int = 2000) -> float:
     from smoothctl.smoothing.sampling import Sampler
 
     sampler: Sampler[Certificate] = Sampler(plain(Threshold()), GAUSSIAN, 0.5, 0, torch.device("cpu"), 20_000)
-    bound = binary_bound(GAUSSIAN, 0.5, alpha)
-    rules = {"cohen": lambda index: cohen(100, 100, bound), "reusing": lambda index: reusing(100, alpha)}
+    cohen = begin(GAUSSIAN, 0.5, n0=100, n=100, alpha=alpha)
+    rules = {"cohen": lambda index: cohen(-1), "reusing": lambda index: reusing(100, alpha)}
     image = torch.full((1, 1, 1), 0.5)
     decided = sampler.run(((index, image) for index in range(count)), rules[rule])
     return float(np.mean([item.outcome.predict != ABSTAIN for item in decided]))

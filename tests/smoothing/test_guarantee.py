@@ -8,27 +8,35 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from smoothctl.base.draws import Stream
+from smoothctl.base.streams import Stream
 from smoothctl.hooks.noises import ABSTAIN
-from smoothctl.smoothing.rules import Certificate, binary_bound
-from smoothctl.smoothing.sampling import Request
+from smoothctl.hooks.registry import registry
+from smoothctl.hooks.rules import Certificate, Request, StoppingRule
+from smoothctl.smoothing.radius_bounds import binary_bound
 from smoothctl.smoothing.tails import proven_lower
+from smoothctl.testing import check_rule
+from smoothctl.testing.rules import SIGMA, enumerate_claims, violation, worst
 from tests.benchmarks import guarantee
 
-RULES = guarantee.every_rule(3, 40)
+RULES = {name: each for name, each in guarantee.every_rule(3, 40).items() if not each.rule.pilot}
 
 
-@pytest.mark.parametrize("name", [name for name in RULES if name != "budget"])
+@pytest.mark.parametrize("name", RULES)
 @pytest.mark.parametrize("distance", [0.0, 1e-6])
 def test_no_rule_is_wrong_more_often_than_alpha(name: str, distance: float) -> None:
-    ratio, _, sequences = guarantee.audit(RULES[name], distance)
+    ratio, _, sequences = violation(RULES[name], distance)
     assert sequences > 80
     assert 0.3 < ratio <= 1.0
 
 
 def test_a_larger_n_from_an_independent_pilot_costs_no_alpha() -> None:
-    ratio, _, _ = guarantee.audit(guarantee.every_rule(1, 12)["budget"])
+    ratio, _, _ = violation(guarantee.every_rule(1, 12)["budget budget=draft binary"])
     assert 0.1 < ratio <= 1.0
+
+
+@pytest.mark.parametrize("rule", [entry.value for entry in registry().all("rule")], ids=lambda rule: rule.name)
+def test_every_registered_rule_passes_the_check_of_plugins(rule: StoppingRule) -> None:
+    check_rule(rule)
 
 
 def test_three_classes_with_ties() -> None:
@@ -44,7 +52,7 @@ def reusing(n: int, alpha: float) -> Generator[Request, np.ndarray, Certificate]
     """The mistake: the class is chosen from the very votes that are then bounded."""
     votes = yield Request(Stream.ESTIMATE, n)
     top = int(votes.argmax())
-    p_lower, radius = binary_bound(guarantee.GAUSSIAN, guarantee.SIGMA, alpha)(top, votes, votes)
+    p_lower, radius = binary_bound(guarantee.GAUSSIAN, SIGMA, alpha)(top, votes, votes)
     return Certificate(top, top if radius >= 0 else ABSTAIN, p_lower, max(0.0, radius), n, votes, votes, "")
 
 
@@ -54,7 +62,7 @@ def peeking(looks: tuple[int, ...], alpha: float) -> Generator[Request, np.ndarr
     for n in looks:
         votes = yield Request(Stream.ESTIMATE, n)
         p_lower = proven_lower(int(votes[0]), n, alpha)
-        radius = guarantee.GAUSSIAN.radius(p_lower, guarantee.SIGMA) if p_lower >= 0.5 else -1.0
+        radius = guarantee.GAUSSIAN.radius(p_lower, SIGMA) if p_lower >= 0.5 else -1.0
         if radius > best.radius:
             best = Certificate(0, 0, p_lower, radius, n, votes, votes, "")
     return best
@@ -62,5 +70,5 @@ def peeking(looks: tuple[int, ...], alpha: float) -> Generator[Request, np.ndarr
 
 def test_negative_controls_are_refuted() -> None:
     for make in (lambda: reusing(40, 0.05), lambda: peeking((10, 20, 40), 0.05)):
-        claims = guarantee.enumerate_claims(make, 2)
-        assert guarantee.worst(claims)[0] > Fraction(0.05)
+        claims = enumerate_claims(make, 2)
+        assert worst(claims, guarantee.GAUSSIAN)[0] > Fraction(0.05)

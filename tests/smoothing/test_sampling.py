@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from smoothctl.base.draws import Stream
 from smoothctl.base.errors import SmoothctlError
+from smoothctl.base.streams import Stream
 from smoothctl.hooks.registry import registry
 from smoothctl.smoothing.backends import _compiled, plain
 from smoothctl.smoothing.probe import BATCHES

@@ -12,7 +12,7 @@ from scipy import special, stats
 
 from smoothctl.records.log import parse_votes
 from smoothctl.reporting import noises
-from smoothctl.reporting.frames import BUDGET_RULE, RADII_RULE, Floats, Frame, Ints
+from smoothctl.reporting.frames import Floats, Frame, Ints
 
 # Radii of a table are STEP apart up to FINE.
 STEP, FINE = 0.25, 4.0
@@ -74,7 +74,7 @@ def _most_wrong(total: int, alpha: float, rho: float) -> int:
 
 def average_certified_radius(frame: Frame) -> float | None:
     """ACR (Zhai et al. 2020): the mean of radius * correct over all rows; None where rows hold no radii."""
-    if frame.kind != "certify" or frame.rule == RADII_RULE:
+    if frame.kind != "certify" or frame.grid is not None:
         return None
     return float(np.mean(np.maximum(frame.proved, 0.0)))
 
@@ -99,7 +99,7 @@ def mean_interval(values: Floats, confidence: float = CONFIDENCE, seed: int = 0)
 
 def abstained(frame: Frame) -> float | None:
     """Share of images without a class; None where a rule that proves chosen radii abstains at the least of them."""
-    return None if frame.rule == RADII_RULE else float(frame.abstained.mean())
+    return None if frame.kind == "certify" and frame.grid is not None else float(frame.abstained.mean())
 
 
 def smoothed_accuracy(frame: Frame) -> float | None:
@@ -150,7 +150,7 @@ def evaluations(frame: Frame) -> float | None:
     if (frame.n < 0).all():
         return None
     selected = float(frame.settings.get("n0", 0))
-    if frame.rule == BUDGET_RULE and frame.selection_text:
+    if frame.tells.n_from == "pilot" and frame.selection_text:
         # A pilot may extend the selection.
         selected = float(np.mean([sum(parse_votes(text).values()) for text in frame.selection_text]))
     return float(np.mean(np.maximum(frame.n, 0))) + selected
@@ -172,7 +172,7 @@ def default_radii(frames: Iterable[Frame]) -> tuple[float, ...]:
     Where a log proves only certain radii, those are the table's.
     """
     listed = list(frames)
-    proved = {float(radius) for frame in listed for radius in frame.settings.get("radii") or ()}
+    proved = {radius for frame in listed for radius in frame.grid or ()}
     if proved:
         return tuple(sorted(proved))
     largest = max((float(np.nanmax(frame.radius, initial=0.0)) for frame in listed if len(frame)), default=0.0)

@@ -11,7 +11,8 @@ from importlib import resources
 from smoothctl.base.errors import UsageError
 from smoothctl.reporting.frames import Frame
 
-PAPERS = ("cohen2019", "crt2022")
+TABLES = resources.files("smoothctl.reporting.measures") / "published"
+"""One file of rows for each paper."""
 SIGMA_DIFFERENCE = 1e-9
 
 
@@ -44,14 +45,18 @@ class Published:
 
 
 @cache
+def known_papers() -> tuple[str, ...]:
+    """The names of the papers whose rows are here."""
+    return tuple(sorted(file.name.removesuffix(".csv") for file in TABLES.iterdir() if file.name.endswith(".csv")))
+
+
+@cache
 def load() -> tuple[tuple[Published, ...], dict[str, str]]:
     """All rows, and the source of each paper."""
     rows: list[Published] = []
     sources = {}
-    for paper in PAPERS:
-        text = (resources.files("smoothctl.reporting.measures") / "published" / f"{paper}.csv").read_text(
-            encoding="utf-8"
-        )
+    for paper in known_papers():
+        text = (TABLES / f"{paper}.csv").read_text(encoding="utf-8")
         comments = [line[1:].strip() for line in text.splitlines() if line.startswith("#")]
         sources[paper] = " ".join(comments)
         lines = [line for line in text.splitlines() if line and not line.startswith("#")]
@@ -76,8 +81,8 @@ def _row(paper: str, cells: dict[str, str]) -> Published:
 def check(papers: Sequence[str]) -> None:
     """Raise UsageError for a paper that is not on board."""
     for paper in papers:
-        if paper not in (*PAPERS, "all"):
-            raise UsageError(f"--against {paper}: choose {', '.join(PAPERS)} or all")
+        if paper not in (*known_papers(), "all"):
+            raise UsageError(f"--against {paper}: choose {', '.join(known_papers())} or all")
 
 
 def matching(papers: Sequence[str], frames: Sequence[Frame]) -> list[Published]:

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from smoothctl.reporting.frames import RADII_RULE, Floats, Frame
+from smoothctl.reporting.frames import Floats, Frame
 
 
 class Printing(StrEnum):
@@ -59,7 +59,7 @@ def undecided(frame: Frame, radii: Sequence[float]) -> tuple[int, ...]:
 
     A stopping rule that proves chosen radii gives them as they were chosen.
     """
-    if frame.rule == RADII_RULE:
+    if frame.grid is not None:
         return tuple(0 for _ in radii)
     mine = frame.proved[frame.proved > 0]
     form = printing(frame.radius)

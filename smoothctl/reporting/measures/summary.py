@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from smoothctl.reporting.frames import RADII_RULE, Frame
+from smoothctl.reporting.frames import Frame
 from smoothctl.reporting.measures import metrics
 from smoothctl.reporting.measures.resolution import undecided
 
@@ -114,8 +114,8 @@ def summarise(frame: Frame, radii: Sequence[float], rho: float = RHO, full: bool
         undecided=undecided(frame, radii) if certifying and not frame.note else tuple(0 for _ in counts),
         acr=metrics.average_certified_radius(frame),
         acr_interval=metrics.acr_interval(frame) if full else None,
-        acr_reason=metrics.NO_ACR if certifying and frame.rule == RADII_RULE else None,
-        acr_of_constant=metrics.constant_acr(frame) if certifying and frame.rule != RADII_RULE else None,
+        acr_reason=metrics.NO_ACR if certifying and frame.grid is not None else None,
+        acr_of_constant=metrics.constant_acr(frame) if certifying and frame.grid is None else None,
         label_probability=_quantiles(frame) if full else None,
         classes=class_summaries(frame, radii) if full else (),
         seconds=float(np.nanmean(frame.seconds)) if not np.isnan(frame.seconds).all() else None,

@@ -14,7 +14,7 @@ from scipy import special
 
 from smoothctl.base.errors import UsageError
 from smoothctl.hooks.noises import ABSTAIN
-from smoothctl.reporting.frames import RADII_RULE, Floats, Frame, Ints
+from smoothctl.reporting.frames import Floats, Frame, Ints
 from smoothctl.reporting.measures import olderbounds
 from smoothctl.reporting.measures.detection import attainable
 from smoothctl.reporting.measures.resolution import widest_slack
@@ -69,8 +69,11 @@ def counts(frame: Frame) -> tuple[Ints, Ints]:
     """
     if frame.kind != "certify":
         raise UsageError(f"{frame.path}: a prediction log has no radii to work out again")
-    if frame.rule == RADII_RULE:
-        raise UsageError(f"{frame.path}: --radii stopped at votes that decided its own radii, at its own alpha and n")
+    if frame.tells.n_from == "votes":
+        raise UsageError(
+            f"{frame.path}: its stopping rule ({frame.settings.get('rule')}) stopped by the votes themselves, at its "
+            "own alpha and n"
+        )
     if frame.settings.get("bound", "binary") != "binary":
         raise UsageError(f"{frame.path}: made with --bound {frame.settings['bound']}, whose radii take more than p_A")
     if frame.votes_text:
@@ -113,11 +116,16 @@ def at_alpha(frame: Frame, alpha: float) -> Frame:
     return _decide(frame, k, n, alpha, f"alpha={alpha:g}", {"alpha": alpha})
 
 
+def _require_fixed_n(frame: Frame, other: str) -> None:
+    if frame.tells.n_from != "settings":
+        name = frame.settings.get("rule")
+        raise UsageError(f"{frame.path}: n is not fixed under the stopping rule {name}, so a {other} n has no meaning")
+
+
 def thinned(frame: Frame, n: int, seed: int = 0) -> Frame:
     """A smaller n, exact in distribution: n of the votes drawn without replacement (hypergeometric)."""
     k, whole = counts(frame)
-    if frame.rule != "cohen":
-        raise UsageError(f"{frame.path}: n is not fixed under the rule {frame.rule}, so a smaller n has no meaning")
+    _require_fixed_n(frame, "smaller")
     known = k >= 0
     drawn = np.full_like(k, -1)
     size = np.minimum(n, whole[known])
@@ -128,8 +136,7 @@ def thinned(frame: Frame, n: int, seed: int = 0) -> Frame:
 def projected(frame: Frame, n: int) -> Frame:
     """A larger n as a projection, without guarantee: the same shares of votes (Cohen et al. 2019, figure 8)."""
     k, whole = counts(frame)
-    if frame.rule != "cohen":
-        raise UsageError(f"{frame.path}: n is not fixed under the rule {frame.rule}, so a larger n has no meaning")
+    _require_fixed_n(frame, "larger")
     grown = np.where(k >= 0, k * n // np.maximum(whole, 1), -1)
     told = _decide(frame, grown, np.full_like(whole, n), _alpha(frame), f"n={n}, PROJECTION", {"n": n})
     return replace(told, projection=True)

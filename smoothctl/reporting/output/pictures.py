@@ -103,7 +103,8 @@ def _same_data(frames: Sequence[Frame], given: Source | None) -> tuple[list[Fram
 
 def _noise(frame: Frame, index: int, shape: tuple[int, ...]) -> np.ndarray:
     """One draw of a log's noise; others' logs, which name none, are of Gaussian noise."""
-    from smoothctl.base.draws import Draws, Stream
+    from smoothctl.base.draws import Draws
+    from smoothctl.base.streams import Stream
 
     noise, sigma = noise_of(frame), frame.sigma
     assert sigma is not None

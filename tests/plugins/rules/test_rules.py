@@ -12,20 +12,20 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from smoothctl_plugins.rules.budget import COSTS, NEARLY_UNANIMOUS, PILOT_EXTENSION, Options
+from smoothctl_plugins.rules.expected_radius import choose_n
+from smoothctl_plugins.rules.group_sequential import boundary, schedule
 
 from smoothctl import UsageError, certify
-from smoothctl.base.draws import Stream
+from smoothctl.base.streams import Stream
 from smoothctl.hooks.noises import ABSTAIN
 from smoothctl.hooks.registry import registry
+from smoothctl.hooks.rules import Certificate, Rule
 from smoothctl.smoothing.backends import plain
 from smoothctl.smoothing.bounds import clopper_pearson_lower
-from smoothctl.smoothing.certify import rule_maker
-from smoothctl.smoothing.pilot import NEARLY_UNANIMOUS, PRICES, choose_n
-from smoothctl.smoothing.rules import Certificate, binary_bound, multi_bound
-from smoothctl.smoothing.sampling import Rule, Sampler
-from smoothctl.smoothing.sequential import boundary, look_schedule
-from smoothctl.smoothing.settings import PILOT_EXTENSION, Budget, CertifySettings
+from smoothctl.smoothing.sampling import Sampler
 from tests.networks import Constant, Threshold, grey_images
+from tests.procedures import begin
 
 GAUSSIAN = registry().find("noise", "gaussian").value
 ALPHA = 0.001
@@ -44,10 +44,10 @@ def outcome(rule: Rule[Certificate], votes: Callable[[Stream, int], Sequence[int
 
 
 def make(label: int = -1, **values: object) -> Rule[Certificate]:
-    return rule_maker(CertifySettings(**values), GAUSSIAN, 0.5)(label)  # type: ignore[arg-type]
+    return begin(GAUSSIAN, 0.5, **values)(label)
 
 
-# Known choices of n at price 2e-6, computed independently.
+# Known choices of n at cost 2e-6, computed independently.
 @pytest.mark.parametrize(
     ("failures", "pilot", "n"),
     [
@@ -57,11 +57,11 @@ def make(label: int = -1, **values: object) -> Rule[Certificate]:
     ],
 )  # fmt: skip
 def test_n_is_chosen_as_known(failures: int, pilot: int, n: int) -> None:
-    assert choose_n(failures, pilot, PRICES["balanced"], GAUSSIAN, ALPHA, 100_000) == n
+    assert choose_n(failures, pilot, COSTS["balanced"], GAUSSIAN, ALPHA, 100_000) == n
 
 
-def test_budgets_are_those_that_have_a_price() -> None:
-    assert get_args(Budget) == tuple(PRICES)
+def test_budgets_are_those_that_have_a_cost() -> None:
+    assert get_args(Options.model_fields["budget"].annotation) == tuple(COSTS)
 
 
 def least_votes(p: float, n: int, alpha: float) -> int:
@@ -90,7 +90,7 @@ def test_two_stage_coverage_by_exact_enumeration(p: float) -> None:
     n_max, alpha = 2000, 0.01
     wrong = 0.0
     for failures, pilot, chance in pilots(p):
-        n = choose_n(failures, pilot, PRICES["fast"], GAUSSIAN, alpha, n_max)
+        n = choose_n(failures, pilot, COSTS["fast"], GAUSSIAN, alpha, n_max)
         if n:
             wrong += chance * stats.binom.sf(least_votes(p, n, alpha) - 1, n, p)
     assert wrong <= alpha * (1 + 1e-6)
@@ -113,14 +113,14 @@ def test_negative_control_reusing_the_pilot_is_caught() -> None:
 
 
 def test_negative_control_peeking_at_full_alpha_is_caught() -> None:
-    """Looking at Clopper-Pearson at full alpha at each look crosses far more often than alpha."""
-    looks, p0 = look_schedule(3000), 0.5
-    peeking = [n - least_votes(p0, n, ALPHA) for n in looks]
+    """Clopper-Pearson at full alpha at each interim analysis crosses far more often than alpha."""
+    sizes, p0 = schedule(3000), 0.5
+    peeking = [n - least_votes(p0, n, ALPHA) for n in sizes]
     rng = np.random.default_rng(0)
-    increments = rng.binomial(np.diff((0, *looks)), 0.5, size=(400_000, len(looks)))
+    increments = rng.binomial(np.diff((0, *sizes)), 0.5, size=(400_000, len(sizes)))
     failures = increments.cumsum(axis=1)
     assert (failures <= peeking).any(axis=1).mean() > 2 * ALPHA
-    exact = np.array(boundary(p0, ALPHA, looks))
+    exact = np.array(boundary(p0, ALPHA, sizes))
     assert (failures <= exact).any(axis=1).mean() <= ALPHA + 3 * np.sqrt(ALPHA / 400_000)
 
 
@@ -146,7 +146,7 @@ def test_a_single_radius_is_a_grid_of_one() -> None:
 def test_futility_only_takes_certificates_away(monkeypatch: pytest.MonkeyPatch) -> None:
     images, values = grey_images(40, 0.66)[:, :1, :1, :1], {"sigma": 0.5, "radii": (0.15,), "n": 20_000}
     hasty = certify(Threshold(), images, **values)  # type: ignore[arg-type]
-    monkeypatch.setattr("smoothctl.smoothing.rules.is_futile", lambda *_: False)
+    monkeypatch.setattr("smoothctl_plugins.rules.group_sequential.is_futile", lambda *_: False)
     patient = certify(Threshold(), images, **values)  # type: ignore[arg-type]
     for early, late in zip(hasty, patient, strict=True):
         assert early.radius in (0.0, late.radius)
@@ -164,7 +164,7 @@ def wrong_share(
 def test_rules_are_wrong_no_more_often_than_alpha_end_to_end(values: dict) -> None:
     """The true radius is .1, a hair below a radius asked for; simulated at a large alpha."""
     alpha, count = 0.05, 2000
-    rule = rule_maker(CertifySettings(alpha=alpha, **values), GAUSSIAN, 0.5)
+    rule = begin(GAUSSIAN, 0.5, alpha=alpha, **values)
     sampler: Sampler[Certificate] = Sampler(plain(Threshold()), GAUSSIAN, 0.5, 0, torch.device("cpu"), 50_000)
     assert wrong_share(sampler, rule, 0.1, count) <= alpha + 3 * np.sqrt(alpha / count)
 
@@ -218,50 +218,9 @@ def test_skipping_looks_at_the_selection_only(values: dict) -> None:
 
 def test_labels_change_nothing_otherwise() -> None:
     for values in ({"n": 500}, {"radii": (0.1,)}, {"budget": "fast"}):
-        made = rule_maker(CertifySettings(**values), GAUSSIAN, 0.5)  # type: ignore[arg-type]
+        made = begin(GAUSSIAN, 0.5, **values)
         scripted = [outcome(made(label), lambda stream, total: [total // 10, total - total // 10]) for label in (0, 1)]
         assert scripted[0].radius == scripted[1].radius
-
-
-def test_multi_bound_certifies_below_one_half() -> None:
-    selection, votes = np.array([45, 20, 18, 17]), np.array([4500, 2000, 1800, 1700])
-    assert binary_bound(GAUSSIAN, 1.0, ALPHA)(0, votes, selection)[1] < 0
-    p_lower, radius = multi_bound(GAUSSIAN, 1.0, ALPHA)(0, votes, selection)
-    share = ALPHA / 4
-    expected_lower = stats.beta.ppf(share, 4500, 5501)
-    expected_upper = stats.beta.isf(share, 2001, 8000)
-    assert p_lower == pytest.approx(expected_lower)
-    assert radius == pytest.approx(0.5 * (stats.norm.ppf(expected_lower) - stats.norm.ppf(expected_upper)))
-
-
-def test_multi_bound_merges_classes_that_selection_did_not_see() -> None:
-    selection, votes = np.array([48, 30, 22, 0, 0]), np.array([480, 150, 70, 150, 150])
-    share = ALPHA / 4
-    expected = stats.beta.isf(share, 301, 700)  # the two unseen classes together
-    _, radius = multi_bound(GAUSSIAN, 1.0, ALPHA)(0, votes, selection)
-    lower = stats.beta.ppf(share, 480, 521)
-    assert radius == pytest.approx(0.5 * (stats.norm.ppf(lower) - stats.norm.ppf(expected)))
-
-
-def test_multi_bound_uses_the_binary_bound_where_selection_promises_more() -> None:
-    selection, votes = np.array([100, 0, 0]), np.array([990, 5, 5])
-    assert multi_bound(GAUSSIAN, 1.0, ALPHA)(0, votes, selection) == binary_bound(GAUSSIAN, 1.0, ALPHA)(
-        0, votes, selection
-    )
-
-
-def test_multi_bound_is_wrong_no_more_often_than_alpha() -> None:
-    """p = (.4, .35, .25): the true radius is that of theorem 1; certificates above it are counted."""
-    alpha, rng, p = 0.05, np.random.default_rng(0), [0.4, 0.35, 0.25]
-    bound = multi_bound(GAUSSIAN, 1.0, alpha)
-    true = GAUSSIAN.radius_pair(0.4, 0.35, 1.0)
-    wrong = 0
-    for _ in range(4000):
-        selection, votes = rng.multinomial(100, p), rng.multinomial(500, p)
-        top = int(selection.argmax())
-        radius = bound(top, votes, selection)[1]
-        wrong += radius >= 0 and (top != 0 or radius > true)
-    assert wrong / 4000 <= alpha + 3 * np.sqrt(alpha / 4000)
 
 
 def test_constant_model_is_proved_early() -> None:
@@ -272,10 +231,10 @@ def test_constant_model_is_proved_early() -> None:
 
 @pytest.mark.parametrize("n", [10**6, 10**7, 10**9])
 def test_a_budget_costs_no_more_to_plan_at_any_n(n: int) -> None:
-    choose_n(7, 100, PRICES["fast"], GAUSSIAN, ALPHA, n)  # tables for this n are made once
+    choose_n(7, 100, COSTS["fast"], GAUSSIAN, ALPHA, n)  # tables for this n are made once
     start = time.perf_counter()
     for failures in range(8, 28):
-        choose_n(failures, 100, PRICES["fast"], GAUSSIAN, ALPHA, n)
+        choose_n(failures, 100, COSTS["fast"], GAUSSIAN, ALPHA, n)
     assert (time.perf_counter() - start) / 20 < 0.05  # half a millisecond on an idle core
 
 

@@ -1,11 +1,11 @@
 """An exact group-sequential test of "p_A exceeds p0", and its closure over a grid of radii.
 
-Votes are looked at n_1 < n_2 < ... < n_max times. Failures are votes for other classes than the
-selected one. "p_A > p0" is proved at look j if at most c_j of the n_j copies failed, where the
+Interim analyses come after n_1 < n_2 < ... < n_max votes. Failures are votes for other classes than the
+selected one. "p_A > p0" is proved at analysis j if at most c_j of the n_j noise samples failed, where the
 c_j are chosen so that under p_A = p0, and hence under any p_A <= p0 (fewer successes can only
 cross later), the probability of ever crossing is at most alpha.
 
-Two facts make this cheap. Giving up early never costs alpha, since it can only take proofs away.
+Two facts make this cheap. Stopping for futility never costs alpha, since it can only take proofs away.
 And thresholds that are nested need no correction: if "largest r_i such that r_1..r_i are all
 proved" is wrong, then the test of the first false threshold was wrong, which has probability at
 most alpha (a closed test, Marcus, Peritz and Gabriel 1976).
@@ -22,15 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from smoothctl.smoothing.pilot import PRIOR
+from .expected_radius import PRIOR
 
-FIRST_LOOK = 100
+FIRST = 100
 GROWTH = 1.3
 SPENDING_POWER = 0.25
-# The probability of a proof that a further copy must buy: a higher price saves copies and loses proofs.
-PRICE = 1e-7
-# What even millions of copies need not promise more than.
-HIGHEST_PRICE = 0.1
+# The probability of a proof that a further noise sample must buy: a higher cost saves samples and loses proofs.
+COST = 1e-7
+# What even millions of noise samples need not promise more than.
+HIGHEST_COST = 0.1
 # Probability mass that may be left out at the far end of a distribution; it is counted as spent.
 NEGLIGIBLE = 1e-18
 # Below this alpha, what is left out would use it up.
@@ -39,27 +39,27 @@ LEAST_ALPHA = 1e-15
 ROUNDING = 1.0 - 1e-9
 
 
-def look_schedule(n_max: int) -> tuple[int, ...]:
-    """Sample sizes at which to look: 100, then 1.3 times more, rounded up to hundreds, to n_max."""
-    looks = [min(FIRST_LOOK, n_max)]
-    while looks[-1] < n_max:
-        looks.append(min(n_max, math.ceil(round(looks[-1] * GROWTH, 6) / FIRST_LOOK) * FIRST_LOOK))
-    return tuple(looks)
+def schedule(n_max: int) -> tuple[int, ...]:
+    """Sample sizes of the interim analyses: 100, then 1.3 times more, rounded up to hundreds, to n_max."""
+    sizes = [min(FIRST, n_max)]
+    while sizes[-1] < n_max:
+        sizes.append(min(n_max, math.ceil(round(sizes[-1] * GROWTH, 6) / FIRST) * FIRST))
+    return tuple(sizes)
 
 
 @lru_cache(maxsize=256)
-def boundary(p0: float, alpha: float, looks: tuple[int, ...]) -> tuple[int, ...]:
-    """Largest numbers of failures c_j that prove p > p0 at each look; -1 where none does.
+def boundary(p0: float, alpha: float, sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Largest numbers of failures c_j that prove p > p0 at each interim analysis; -1 where none does.
 
-    Cumulative spending alpha * (n_j / n_max)^(1/4); what one look leaves unspent rolls over. The
-    distribution of failures among runs that have not crossed is carried from look to look.
+    Cumulative spending alpha * (n_j / n_max)^(1/4); what one analysis leaves unspent rolls over. The
+    distribution of failures among runs that have not crossed is carried from one to the next.
     """
     bounds: list[int] = []
     low, mass, spent, before = 0, np.ones(1), 0.0, 0
-    for look in looks:
-        low, mass, lost = _after_more(low, mass, look - before, 1.0 - p0)
-        spent, before = spent + lost, look
-        allowed = alpha * ROUNDING * (look / looks[-1]) ** SPENDING_POWER - spent
+    for size in sizes:
+        low, mass, lost = _after_more(low, mass, size - before, 1.0 - p0)
+        spent, before = spent + lost, size
+        allowed = alpha * ROUNDING * (size / sizes[-1]) ** SPENDING_POWER - spent
         crossing = np.cumsum(mass)
         count = int(np.searchsorted(crossing, allowed, side="right"))
         bounds.append(low + count - 1 if count else -1)
@@ -82,29 +82,30 @@ def _after_more(low: int, mass: NDArray, trials: int, rate: float) -> tuple[int,
 
 @dataclass(frozen=True)
 class Plan:
-    """What a test of a grid of radii needs: the looks, and boundaries [radii][looks] that do not grow."""
+    """What a test of a grid of radii needs: sample sizes of the interim analyses, and boundaries [radii][analyses] that
+    do not grow."""
 
     radii: tuple[float, ...]
     thresholds: tuple[float, ...]
-    looks: tuple[int, ...]
+    sizes: tuple[int, ...]
     bounds: tuple[tuple[int, ...], ...]
 
     @property
     def out_of_reach(self) -> tuple[float, ...]:
-        """Radii that no votes can prove with so few copies."""
+        """Radii that no votes can prove with so few noise samples."""
         return tuple(radius for radius, bounds in zip(self.radii, self.bounds, strict=True) if max(bounds) < 0)
 
 
 def plan_radii(radii: Sequence[float], radius: Callable[[float], float], alpha: float, n_max: int) -> Plan:
     """Boundaries for rising radii, each at full alpha; ``radius(p)`` is what p_A >= p proves."""
-    looks = look_schedule(n_max)
+    sizes = schedule(n_max)
     thresholds = tuple(least_probability(radius, target) for target in radii)
     bounds: list[tuple[int, ...]] = []
     for threshold in thresholds:
-        own = boundary(threshold, alpha, looks)
+        own = boundary(threshold, alpha, sizes)
         # A larger radius never is easier: keeps the closure exact where rounding would not.
         bounds.append(tuple(map(min, own, bounds[-1])) if bounds else own)
-    return Plan(tuple(radii), thresholds, looks, tuple(bounds))
+    return Plan(tuple(radii), thresholds, sizes, tuple(bounds))
 
 
 def least_probability(radius: Callable[[float], float], target: float) -> float:
@@ -124,19 +125,19 @@ def least_probability(radius: Callable[[float], float], target: float) -> float:
 
 
 def is_futile(plan: Plan, proved: int, n: int, failures: int, selection: tuple[int, int]) -> bool:
-    """Whether no later look promises a proof of the next radius that is worth the copies up to there.
+    """Whether no later analysis promises a proof of the next radius that is worth the noise samples up to there.
 
-    ``n`` copies are counted so far, of which ``failures`` failed; ``selection`` are (copies, failures)
-    of the sample that chose the class. Given both, failures to come are beta-binomial; here their share
-    follows the beta distribution of the same mean and variance. This decides only when to give up, never
-    what is proved, so that it may use the selection's copies, a prior, and approximations.
+    ``n`` samples are counted so far, of which ``failures`` failed; ``selection`` are (samples, failures)
+    of the sample that chose the class. Given both, failures to come are beta-binomial; here their fraction
+    follows the beta distribution of the same mean and variance. This decides only when to stop, never
+    what is proved, so that it may use the selection's votes, a prior, and approximations.
     """
-    looks, bounds = np.array(plan.looks), np.array(plan.bounds[proved])
-    later = (looks > n) & (bounds >= 0)
-    more = looks[later] - n
+    sizes, bounds = np.array(plan.sizes), np.array(plan.bounds[proved])
+    later = (sizes > n) & (bounds >= 0)
+    more = sizes[later] - n
     seen = n + selection[0] + sum(PRIOR)
     rate = (failures + selection[1] + PRIOR[0]) / seen
     weight = more / (1.0 + (more - 1) / (seen + 1)) - 1.0
     few = np.clip((bounds[later] + 0.5 - failures) / more, 0.0, 1.0)
     chance = special.betainc(weight * rate, weight * (1.0 - rate), few)
-    return bool((chance < np.minimum(PRICE * more, HIGHEST_PRICE)).all())
+    return bool((chance < np.minimum(COST * more, HIGHEST_COST)).all())

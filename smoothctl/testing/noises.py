@@ -1,10 +1,4 @@
-"""What the tests of a plugin call: a noise is held to the law and the radius that it declares.
-
-from smoothctl.testing import check_noise
-
-def test_my_noise():
-    check_noise(my_noise)
-"""
+"""A noise is held to the law and the radius that it declares."""
 
 from __future__ import annotations
 

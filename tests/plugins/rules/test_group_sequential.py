@@ -11,23 +11,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-
-from smoothctl.hooks.registry import registry
-from smoothctl.smoothing.pilot import PRIOR
-from smoothctl.smoothing.sequential import (
-    PRICE,
+from smoothctl_plugins.rules.expected_radius import PRIOR
+from smoothctl_plugins.rules.group_sequential import (
+    COST,
     Plan,
     boundary,
     is_futile,
     least_probability,
-    look_schedule,
     plan_radii,
+    schedule,
 )
+
+from smoothctl.hooks.registry import registry
 
 GAUSSIAN = registry().find("noise", "gaussian").value
 ALPHA = 0.001
 
-# Computed independently, for looks 100, 200, 300, ... 83600, 100000 and alpha = .001.
+# Computed independently, for interim analyses at 100, 200, 300, ... 83600, 100000 and alpha = .001.
 KNOWN = {
     0: (31, 73, 117, 160, 250, 343, 484, 673, 911, 1199, 1584, 2118, 2800, 3679, 4855, 6379, 8348, 10913, 14275,
         18630, 24281, 31674, 41260, 49405),
@@ -37,24 +37,24 @@ KNOWN = {
 
 @pytest.mark.parametrize("z", KNOWN)
 def test_boundaries_equal_known_ones(z: int) -> None:
-    assert boundary(float(stats.norm.cdf(z)), ALPHA, look_schedule(100_000)) == KNOWN[z]
+    assert boundary(float(stats.norm.cdf(z)), ALPHA, schedule(100_000)) == KNOWN[z]
 
 
 def test_the_last_boundary_is_never_easier_than_the_test_with_fixed_n() -> None:
     for z, fixed in ((0, 49510), (2, 2130), (3, 100)):
-        assert boundary(float(stats.norm.cdf(z)), ALPHA, look_schedule(100_000))[-1] <= fixed
+        assert boundary(float(stats.norm.cdf(z)), ALPHA, schedule(100_000))[-1] <= fixed
 
 
-def size(p: float, bounds: tuple[int, ...], looks: tuple[int, ...]) -> float:
+def size(p: float, bounds: tuple[int, ...], sizes: tuple[int, ...]) -> float:
     """P(ever crossing) by a recursion over single copies, which shares nothing with the code under test."""
-    alive = np.zeros(looks[-1] + 1)
+    alive = np.zeros(sizes[-1] + 1)
     alive[0] = 1.0
     crossed, done = 0.0, 0
-    for bound, look in zip(bounds, looks, strict=True):
-        for _ in range(look - done):
+    for bound, stage in zip(bounds, sizes, strict=True):
+        for _ in range(stage - done):
             alive[1:] = alive[1:] * p + alive[:-1] * (1 - p)
             alive[0] *= p
-        done = look
+        done = stage
         if bound >= 0:
             crossed += float(alive[: bound + 1].sum())
             alive[: bound + 1] = 0.0
@@ -65,12 +65,12 @@ def size(p: float, bounds: tuple[int, ...], looks: tuple[int, ...]) -> float:
 @pytest.mark.parametrize("z", [0.0, 0.5, 1.0, 2.0, 2.5])
 @pytest.mark.parametrize("alpha", [0.001, 0.05])
 def test_size_is_at_most_alpha_at_and_below_the_threshold(n_max: int, z: float, alpha: float) -> None:
-    looks = look_schedule(n_max)
+    sizes = schedule(n_max)
     p0 = float(stats.norm.cdf(z))
-    bounds = boundary(p0, alpha, looks)
-    exact = size(p0, bounds, looks)
+    bounds = boundary(p0, alpha, sizes)
+    exact = size(p0, bounds, sizes)
     assert exact <= alpha * (1 + 1e-9)
-    assert size(p0 - 0.01, bounds, looks) <= exact
+    assert size(p0 - 0.01, bounds, sizes) <= exact
     if n_max == 3000 and z <= 1:
         assert exact >= 0.95 * alpha  # and it spends what it may
 
@@ -92,11 +92,11 @@ def test_least_probability_inverts_the_radius(z: float, sigma: float) -> None:
 
 
 def test_looks_grow_and_end_at_the_limit() -> None:
-    looks = look_schedule(125_000)
-    assert looks[0] == 100
-    assert looks[-1] == 125_000
-    assert all(before < after for before, after in pairwise(looks))
-    assert look_schedule(70) == (70,)
+    sizes = schedule(125_000)
+    assert sizes[0] == 100
+    assert sizes[-1] == 125_000
+    assert all(before < after for before, after in pairwise(sizes))
+    assert schedule(70) == (70,)
 
 
 def test_futility_sees_the_hopeless_and_spares_the_hopeful() -> None:
@@ -116,8 +116,8 @@ def test_futility_gives_up_where_the_exact_predictive_distribution_would(z: floa
 
     def worthless(failures: int, of_selection: int) -> bool:
         a, b = failures + of_selection + PRIOR[0], n + 100 - failures - of_selection + PRIOR[1]
-        for later, bound in zip(plan.looks, plan.bounds[0], strict=True):
-            if later > n and stats.betabinom.cdf(bound - failures, later - n, a, b) >= PRICE * (later - n):
+        for later, bound in zip(plan.sizes, plan.bounds[0], strict=True):
+            if later > n and stats.betabinom.cdf(bound - failures, later - n, a, b) >= COST * (later - n):
                 return False
         return True
 

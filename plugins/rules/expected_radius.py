@@ -1,7 +1,7 @@
-"""How many copies an image is worth: n chosen from an independent pilot sample.
+"""How many noise samples an image is worth: n chosen from an independent pilot sample.
 
-The pilot only sets n; the bound then uses fresh copies at full alpha, which is valid because, given
-the pilot, n is fixed. Prior, price and grid decide how efficient that is, never whether it is true.
+The pilot only sets n; the bound then uses fresh samples at full alpha, which is valid because, given
+the pilot, n is fixed. Prior, cost and grid decide how efficient that is, never whether it is true.
 """
 
 from __future__ import annotations
@@ -12,12 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from smoothctl.hooks.noises import Noise
+from smoothctl import Noise
 
-# What a further copy must gain, in radius per sigma: the price at which more copies do not pay.
-PRICES = {"precise": 1.2e-6, "balanced": 2e-6, "fast": 6e-6, "draft": 1e-5}
-# Selection with so few failures says little about p_A: then the pilot is extended.
-NEARLY_UNANIMOUS = 3
 PRIOR = (0.05, 1.0)
 SIZES = (
     *(200, 500, 1_000, 2_000, 3_000, 5_000, 7_500, 10_000, 15_000, 20_000),
@@ -25,21 +21,21 @@ SIZES = (
 )
 
 
-# Counts of failures up to here are weighed one by one, more in blocks between these shares of n.
+# Counts of failures up to here are weighed one by one, more in blocks between these fractions of n.
 FEW = 64
 EDGES = np.concatenate([np.geomspace(1e-6, 0.02, 256), np.linspace(0.02, 0.5, 256)[1:]])
 
 
 @lru_cache(maxsize=4096)
-def choose_n(failures: int, pilot: int, price: float, noise: Noise, alpha: float, n_max: int) -> int:
-    """The n that maximises expected radius minus price * n; 0 if no sample is worth its price.
+def choose_n(failures: int, pilot: int, cost: float, noise: Noise, alpha: float, n_max: int) -> int:
+    """The n that maximises expected radius minus cost * n; 0 if no sample is worth its cost.
 
     The expectation is over the beta-binomial predictive distribution of failures, given ``failures`` of ``pilot``
-    copies and the prior Beta(0.05, 1) on the failure rate. Its cost does not depend on n.
+    samples and the prior Beta(0.05, 1) on the failure rate. Its cost does not depend on n.
     """
     sizes = [size for size in SIZES if size < n_max] + [n_max]
     rate = failures + PRIOR[0], pilot - failures + PRIOR[1]
-    gains = [_expected_radius(rate, noise, alpha, size) - price * size for size in sizes]
+    gains = [_expected_radius(rate, noise, alpha, size) - cost * size for size in sizes]
     best = int(np.argmax(gains))
     return sizes[best] if gains[best] > 0 else 0
 

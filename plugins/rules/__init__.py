@@ -1,0 +1,1 @@
+"""Stopping rules of certification, one a file, with their mathematics beside them."""
