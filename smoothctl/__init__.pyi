@@ -1,6 +1,7 @@
 """The names that plugins and programs need; each is imported when it is first used."""
 
 from .base.console import SmoothctlWarning as SmoothctlWarning
+from .base.devices import evaluating as evaluating
 from .base.draws import Draws as Draws
 from .base.errors import SmoothctlError as SmoothctlError
 from .base.errors import UsageError as UsageError
@@ -11,6 +12,8 @@ from .base.settings import Settings as Settings
 from .base.streams import Stream as Stream
 from .evaluation.attack import attack as attack
 from .evaluation.image_files import predict_files as predict_files
+from .hooks.backends import Backend as Backend
+from .hooks.backends import Workload as Workload
 from .hooks.datasets import ArrayImages as ArrayImages
 from .hooks.datasets import Dataset as Dataset
 from .hooks.datasets import LabelledImages as LabelledImages
@@ -59,6 +62,7 @@ from .reporting.output.layout import Table as Table
 from .reporting.output.layout import figures as figures
 from .reporting.output.layout import words as words
 from .smoothing.certify import certify as certify
+from .smoothing.exporting import export_onnx as export_onnx
 from .smoothing.predict import Prediction as Prediction
 from .smoothing.predict import predict as predict
 from .smoothing.smoothed import SmoothedClassifier as SmoothedClassifier

@@ -28,6 +28,7 @@ from smoothctl.models.settings import ModelSource
 from smoothctl.records.attacks import ATTACK_COLUMNS, AttackLog, attack_path, read_attack_log
 from smoothctl.records.log import default_log, read_log
 from smoothctl.records.writer import Writer, open_log
+from smoothctl.hooks.defaults import BACKEND
 from smoothctl.hooks.rules import Rule
 from smoothctl.smoothing.predict import Prediction, majority, resolve_vote
 from smoothctl.smoothing.sampling import Sampler
@@ -149,7 +150,7 @@ def plan_attack(
     there = log.settings
     names = ("dataset", "split", "sigma", "noise", "precision")
     asked = PredictSettings(
-        n=settings.n, alpha=settings.alpha, seed=settings.seed, backend="eager",
+        n=settings.n, alpha=settings.alpha, seed=settings.seed, backend=BACKEND,
         **{name: there[name] for name in names if there.get(name) is not None},
     )  # fmt: skip
     job = prepare(model, asked, resolve_vote(asked), source, given, computing)

@@ -16,6 +16,7 @@ from smoothctl.base.devices import choose_device
 from smoothctl.base.errors import UsageError
 from smoothctl.base.settings import keyword_settings
 from smoothctl.evaluation.plan import warn_mismatch, warn_other_function
+from smoothctl.hooks.defaults import BACKEND
 from smoothctl.hooks.registry import registry
 from smoothctl.images.datasets import EIGHT_BIT, to_pixels
 from smoothctl.images.files import open_image
@@ -28,7 +29,7 @@ from smoothctl.records.log import default_log, read_sidecar
 from smoothctl.smoothing.backends import automatic_batch_size, make_ready
 from smoothctl.smoothing.predict import Prediction, resolve_vote
 from smoothctl.smoothing.sampling import Sampler
-from smoothctl.smoothing.settings import Computing, PredictSettings
+from smoothctl.smoothing.settings import AUTO, Computing, PredictSettings
 
 
 @dataclass(frozen=True)
@@ -73,8 +74,8 @@ def predict_files(
     images = [read_image(Path(path), info.input_shape) for path in paths]
     size = computing.batch_size or automatic_batch_size(info.input_shape, device)
     backend = settings.backend
-    if backend == "auto" and read_sidecar(certified).get("settings", {}).get("backend") != "onnxruntime":
-        backend = "eager"
+    if backend == AUTO:
+        backend = read_sidecar(certified).get("settings", {}).get("backend") or BACKEND
     classifier = make_ready(loaded.classifier, info.input_shape, device, size, settings.precision, backend)
     warn_other_function(classifier, certified)
     sampler: Sampler[Prediction] = Sampler(

@@ -15,6 +15,7 @@ from smoothctl.base import console
 from smoothctl.base.devices import choose_device, versions
 from smoothctl.base.errors import UsageError
 from smoothctl.evaluation.classes import match_classes
+from smoothctl.hooks.backends import Classifier
 from smoothctl.hooks.datasets import Dataset, LabelledImages
 from smoothctl.hooks.noises import Noise
 from smoothctl.hooks.registry import Registered, provenance, registry
@@ -37,14 +38,11 @@ from smoothctl.models.import_checkpoint import assumptions
 from smoothctl.models.settings import ModelSource
 from smoothctl.records.log import read_sidecar
 from smoothctl.smoothing.arithmetic import Arithmetic, arithmetic_for
-from smoothctl.smoothing.backends import Classifier, automatic_batch_size, make_ready
+from smoothctl.smoothing.backends import automatic_batch_size, make_ready
 from smoothctl.smoothing.predict import MajorityVote, majority
 from smoothctl.smoothing.procedure import Procedure
 from smoothctl.smoothing.sampling import Sampler
 from smoothctl.smoothing.settings import Computing, Smoothing
-
-# From so many forward passes on, exporting the network to a faster runtime pays.
-WORTH_EXPORTING = 100_000
 
 
 @dataclass(frozen=True)
@@ -194,10 +192,8 @@ def prepare(
     warn_mismatch(model, sigma, noise.name)
     indices = settings.indices(len(images))
     size = computing.batch_size or automatic_batch_size(shape, device)
-    backend = settings.backend
-    if backend == "auto" and procedure.likely_samples * len(indices) < WORTH_EXPORTING:
-        backend = "eager"
-    classifier = make_ready(model.classifier, shape, device, size, settings.precision, backend)
+    passes = procedure.likely_samples * len(indices)
+    classifier = make_ready(model.classifier, shape, device, size, settings.precision, settings.backend, passes)
     sources = (entry, noise, find_architecture(model.info.arch))
     levels = levels_of(images)
     rule = procedure.rules(arithmetic_for(noise.value, sigma, levels), math.prod(shape))

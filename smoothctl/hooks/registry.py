@@ -22,6 +22,7 @@ from smoothctl.base.about import __version__
 from smoothctl.base.errors import SmoothctlError, UsageError
 from smoothctl.base.names import did_you_mean
 from smoothctl.hooks import specs
+from smoothctl.hooks.backends import Backend
 from smoothctl.hooks.datasets import Dataset
 from smoothctl.hooks.methods import Method
 from smoothctl.hooks.networks import Architecture, Importer
@@ -40,6 +41,7 @@ KINDS: dict[str, type] = {
     "dataset": Dataset,
     "noise": Noise,
     "rule": StoppingRule,
+    "backend": Backend,
     "importer": Importer,
     "tracker": Tracker,
     "table": ReportTable,

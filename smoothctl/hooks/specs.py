@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pluggy
 
 if TYPE_CHECKING:
+    from smoothctl.hooks.backends import Backend
     from smoothctl.hooks.datasets import Dataset
     from smoothctl.hooks.methods import Method
     from smoothctl.hooks.networks import Architecture, Importer
@@ -48,6 +49,11 @@ def register_noises() -> Iterable[Noise]:  # type: ignore[empty-body]
 @hookspec
 def register_rules() -> Iterable[StoppingRule]:  # type: ignore[empty-body]
     """Stopping rules of certification: how many noise samples an image gets, and what its votes prove."""
+
+
+@hookspec
+def register_backends() -> Iterable[Backend]:  # type: ignore[empty-body]
+    """Ways to evaluate a network."""
 
 
 @hookspec

@@ -27,10 +27,10 @@ from smoothctl.base.devices import torch_threads
 from smoothctl.base.draws import Draws
 from smoothctl.base.errors import SmoothctlError
 from smoothctl.base.streams import Stream
+from smoothctl.hooks.backends import Classifier
 from smoothctl.hooks.noises import Noise
 from smoothctl.hooks.rules import Outcome, Request, Rule, Votes
 from smoothctl.smoothing.arithmetic import Arithmetic, arithmetic_for
-from smoothctl.smoothing.backends import Classifier
 from smoothctl.smoothing.outputs import require_logits
 from smoothctl.smoothing.probe import probe_rows, require_own_rows
 

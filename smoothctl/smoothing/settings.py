@@ -8,7 +8,7 @@ from smoothctl.base.errors import UsageError
 from smoothctl.base.settings import Count, Index, Option, Positive, Probability, Seed, Settings
 
 Precision = Literal["fp32", "tf32", "bf16", "fp16"]
-Backend = Literal["auto", "eager", "compile", "onnxruntime"]
+AUTO = "auto"
 
 IMAGES, RUNNING = "Images", "Running"
 
@@ -56,13 +56,13 @@ class Smoothing(Subset):
     seed: Annotated[Seed, Option("Seed of all randomness.", panel=RUNNING)] = 0
     precision: Annotated[Precision, Option("fp32, tf32, bf16 or fp16; logs record it.", panel=RUNNING)] = "fp32"
     backend: Annotated[
-        Backend,
+        str,
         Option(
-            "auto, eager, compile or onnxruntime; auto takes ONNX Runtime for large jobs on a CPU if it is installed "
-            "and agrees with PyTorch.",
+            "auto, eager, compile, onnxruntime, or another that `smoothctl plugins` lists; auto takes ONNX Runtime for "
+            "large jobs on a CPU if it is installed and agrees with PyTorch.",
             panel=RUNNING,
         ),
-    ] = "auto"
+    ] = AUTO
 
 
 class CertifySettings(Smoothing):

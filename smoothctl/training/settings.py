@@ -15,7 +15,7 @@ from smoothctl.base.settings import Count, Index, Option, Pairs, Seed, Settings,
 from smoothctl.hooks.defaults import DATASET, METHOD, NOISE, TRANSFER_METHOD
 from smoothctl.hooks.methods import Method
 from smoothctl.hooks.recipes import MODEL, RUNNING, TrainingFields
-from smoothctl.smoothing.settings import Backend, Precision
+from smoothctl.smoothing.settings import AUTO, Precision
 
 
 class TrainSettings(TrainingFields):
@@ -181,8 +181,8 @@ class TeacherSettings(Settings):
         "fp32"
     )
     teacher_backend: Annotated[
-        Backend, Option("How the teacher is evaluated, as --backend of certify.", panel="Teacher")
-    ] = "auto"
+        str, Option("How the teacher is evaluated, as --backend of certify.", panel="Teacher")
+    ] = AUTO
 
 
 def method_options(method: type[Method], values: Mapping[str, Any]) -> BaseModel:

@@ -21,6 +21,7 @@ from smoothctl.base.devices import evaluating, matmul_precision, versions
 from smoothctl.base.draws import Draws
 from smoothctl.base.errors import SmoothctlError, UsageError
 from smoothctl.base.streams import Stream
+from smoothctl.hooks.backends import Classifier
 from smoothctl.hooks.methods import Batch, Method
 from smoothctl.hooks.noises import Noise
 from smoothctl.hooks.registry import provenance, registry
@@ -30,7 +31,7 @@ from smoothctl.models.checkpoint import Model, ModelInfo, lineage
 from smoothctl.models.classifier import BaseClassifier, build_classifier, find_architecture
 from smoothctl.models.normalization import Constants, of_dataset, read_normalize
 from smoothctl.records.cost import PASSES
-from smoothctl.smoothing.backends import Classifier, make_ready
+from smoothctl.smoothing.backends import make_ready
 from smoothctl.training.batches import Batches, TrainingData, mix
 from smoothctl.training.distributed import Share
 from smoothctl.training.execution import Execution

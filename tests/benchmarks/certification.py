@@ -25,12 +25,13 @@ from torch import Tensor, nn
 from smoothctl import Assumptions, LabelledImages, load_model
 from smoothctl.base.memory import keep_freed
 from smoothctl.base.streams import Stream
+from smoothctl.hooks.backends import Classifier
 from smoothctl.hooks.registry import registry
 from smoothctl.hooks.rules import Certificate
 from smoothctl.images.datasets import open_split, pixels
 from smoothctl.models.classifier import build_classifier
 from smoothctl.records.log import read_log
-from smoothctl.smoothing.backends import Classifier, automatic_batch_size, make_ready
+from smoothctl.smoothing.backends import automatic_batch_size, make_ready
 from smoothctl.smoothing.bounds import clopper_pearson_lower
 from smoothctl.smoothing.procedure import Procedure
 from smoothctl.smoothing.sampling import Rule, Sampler

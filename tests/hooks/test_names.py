@@ -41,5 +41,6 @@ def test_defaults_are_registered() -> None:
     for kind, name in [
         ("method", defaults.METHOD), ("method", defaults.TRANSFER_METHOD), ("dataset", defaults.DATASET),
         ("architecture", defaults.ARCHITECTURE), ("noise", defaults.NOISE), ("rule", defaults.RULE),
+        ("backend", defaults.BACKEND),
     ]:  # fmt: skip
         assert registry().find(kind, name).name == name

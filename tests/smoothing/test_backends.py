@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 import torch
+from smoothctl_plugins.backends.eager import fold_batch_norm
 from torch import nn
 
 from smoothctl.base.errors import UsageError
 from smoothctl.hooks.registry import Registered, Source, registry
 from smoothctl.models.classifier import build_classifier, sketch_network
-from smoothctl.smoothing.backends import automatic_batch_size, fold_batch_norm, make_ready, plain
+from smoothctl.smoothing.backends import automatic_batch_size, make_ready, plain
 
 SHAPE = (3, 16, 16)
 CPU = torch.device("cpu")

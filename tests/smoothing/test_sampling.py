@@ -7,12 +7,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from smoothctl_plugins.backends import compile as compile_plugin
 from torch import Tensor, nn
 
 from smoothctl.base.errors import SmoothctlError
 from smoothctl.base.streams import Stream
+from smoothctl.hooks.backends import Classifier, Workload
 from smoothctl.hooks.registry import registry
-from smoothctl.smoothing.backends import _compiled, plain
+from smoothctl.smoothing.backends import plain
 from smoothctl.smoothing.probe import BATCHES
 from smoothctl.smoothing.sampling import BLOCK, Request, Rule, Sampler, Votes
 from tests.networks import BatchDependent, Constant, NotANumber, OutsideBox, Threshold, grey_images
@@ -134,7 +136,8 @@ def test_out_of_memory_halves_the_batch_and_loses_no_copy(capsys: pytest.Capture
 def test_a_compiled_network_halves_its_one_size_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "compile", lambda network: network)
     run = sampler(LittleMemory(), 1000)
-    run.classifier = _compiled(LittleMemory(), "fp32", 1000)
+    work = Workload((1, 4, 4), torch.device("cpu"), 1000, "fp32")
+    run.classifier = Classifier(compile_plugin.prepare(LittleMemory(), work), "compile", "fp32")
     assert votes_by_index(run, {0: IMAGES[0]}, (Stream.ESTIMATE, 1000)) == {0: [(0, 0, 1000)]}
     assert run.batch_size == 62
 

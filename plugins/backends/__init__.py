@@ -1,0 +1,1 @@
+"""Ways to evaluate a network, one a file."""
