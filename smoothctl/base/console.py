@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import sys
@@ -9,7 +10,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TextIO
 
 LINE_EVERY_SECONDS = 20.0
 PIPE_WIDTH = 10_000
@@ -69,9 +70,29 @@ def _show_warning(shown: Callable[..., None], message: Warning | str, category: 
         shown(message, category, *place)
 
 
+_results: TextIO | None = None
+
+
+@contextmanager
+def owning_stdout() -> Iterator[None]:
+    """Keep stdout for results: what anything else prints meanwhile goes to stderr."""
+    global _results
+    before, _results = _results, sys.stdout
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        _results = before
+
+
+def stdout() -> TextIO:
+    """Where results go."""
+    return _results or sys.stdout
+
+
 def result(message: str) -> None:
     """Print a result on stdout."""
-    print(printable(message), flush=True)
+    print(printable(message), flush=True, file=stdout())
 
 
 def printable(text: str) -> str:
@@ -94,8 +115,8 @@ def table(rows: list[list[str]], header: list[str], title: str = "", ranks: Sequ
     from rich.console import Console
     from rich.table import Table
 
-    terminal = sys.stdout.isatty()
-    console = Console(width=None if terminal else PIPE_WIDTH, highlight=False, markup=False)
+    terminal = stdout().isatty()
+    console = Console(file=stdout(), width=None if terminal else PIPE_WIDTH, highlight=False, markup=False)
     rows = [[" ".join(printable(cell).split("\n")) for cell in row] for row in rows]
     figures = [any(_is_figure(row[at]) for row in rows) for at in range(len(header))]
     shown = list(range(len(header)))
@@ -143,7 +164,7 @@ Advance = Callable[..., None]
 def progress(what: str, total: int, quiet: bool = False) -> Iterator[Advance]:
     """Show progress on stderr: a bar with an ETA on a terminal, a line now and then elsewhere.
 
-    Yields ``advance(steps=1, text="")``; ``quiet`` shows nothing.
+    Yields ``advance(steps=1, text="", total=None)``, which may correct the total; ``quiet`` shows nothing.
     """
     if quiet or not is_speaking():
         yield lambda *_: None
@@ -175,25 +196,26 @@ def _bar(what: str, total: int) -> Iterator[Advance]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=total, text="")
 
-        def advance(steps: float = 1, text: str = "") -> None:
-            bar.update(task, advance=steps, text=text)
+        def advance(steps: float = 1, text: str = "", total: float | None = None) -> None:
+            bar.update(task, advance=steps, text=text, total=total)
 
         yield advance
 
 
 @contextmanager
-def _lines(what: str, total: int) -> Iterator[Advance]:
+def _lines(what: str, total: float) -> Iterator[Advance]:
     start = spoken = time.monotonic()
-    done = 0.0
+    done, whole = 0.0, float(total)
 
-    def advance(steps: float = 1, text: str = "") -> None:
-        nonlocal done, spoken
+    def advance(steps: float = 1, text: str = "", total: float | None = None) -> None:
+        nonlocal done, spoken, whole
         done += steps
+        whole = whole if total is None else total
         now = time.monotonic()
         if now - spoken >= LINE_EVERY_SECONDS and done:
             spoken = now
-            left = (now - start) * (total - done) / done
-            note(f"{what}: {done:g}/{total}, {duration(left)} left{', ' + text if text else ''}")
+            left = max(0.0, (now - start) * (whole - done) / done)
+            note(f"{what}: {done:.0f}/{whole:.0f}, {duration(left)} left{', ' + text if text else ''}")
 
     yield advance
 

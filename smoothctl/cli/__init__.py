@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import typer
@@ -43,8 +44,19 @@ def make_app(names: Sequence[str] = COMMANDS) -> typer.Typer:
     for name in names:
         module = importlib.import_module(f"smoothctl.cli.{name}")
         environment = {"auto_envvar_prefix": f"SMOOTHCTL_{name.upper()}"}
-        app.command(name, epilog=module.EXAMPLES, context_settings=environment)(module.command)
+        app.command(name, epilog=module.EXAMPLES, context_settings=environment)(_owning_stdout(module.command))
     return app
+
+
+def _owning_stdout(command: Callable[..., None]) -> Callable[..., None]:
+    """A command during which stdout belongs to its results, whatever plugins and libraries print."""
+
+    @functools.wraps(command)
+    def owning(**values: Any) -> None:
+        with console.owning_stdout():
+            command(**values)
+
+    return owning
 
 
 def _print_version(asked: bool) -> None:
@@ -82,8 +94,8 @@ def run(arguments: list[str]) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    shown = arguments[:1] == [TRACEBACK]
-    words = arguments[1:] if shown else arguments
+    words = [word for word in arguments if word != TRACEBACK]
+    shown = words != arguments
     try:
         names = words[:1] if words[:1] and words[0] in COMMANDS else COMMANDS
         command = typer.main.get_command(make_app(names))

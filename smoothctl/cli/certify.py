@@ -57,7 +57,7 @@ def command(
     from smoothctl.base.errors import GateFailed, UsageError
     from smoothctl.evaluation.plan import prepare
     from smoothctl.records.log import default_log
-    from smoothctl.records.shards import read_shard, share_path
+    from smoothctl.records.shards import read_shard, require_no_others, share_path
     from smoothctl.reporting import deciding
     from smoothctl.smoothing.procedure import resolve
 
@@ -73,6 +73,7 @@ def command(
         return
     shard = None if sharding.shard is None else read_shard(sharding.shard)
     if shard is not None:
+        require_no_others(path, shard)
         path = share_path(path, shard)
     job = prepare(chosen, settings, procedure, source, given, computing)
     verdict = deciding.Verdict(gates, len(job.indices), settings.alpha) if gates else None

@@ -100,7 +100,8 @@ def show_plan(job: Job, path: Path, as_json: bool) -> None:
     if as_json:
         document = {
             "log": str(path), "settings": job.identity(), "indices": list(job.indices),
-            "forward_passes": job.procedure.most_samples * len(job.indices), "estimated_seconds": seconds,
+            "forward_passes": job.procedure.likely_samples * len(job.indices),
+            "most_forward_passes": job.procedure.most_samples * len(job.indices), "estimated_seconds": seconds,
         }  # fmt: skip
         console.result(json_format.dumps(document, indent=2))
         return

@@ -17,19 +17,19 @@ from torch import Tensor
 
 from smoothctl.base import console
 from smoothctl.base.draws import Draws
-from smoothctl.base.streams import Stream
 from smoothctl.base.errors import UsageError
 from smoothctl.base.settings import keyword_settings
+from smoothctl.base.streams import Stream
 from smoothctl.evaluation.plan import Job, prepare
 from smoothctl.evaluation.settings import AttackSettings, LogOptions
+from smoothctl.hooks.defaults import BACKEND
+from smoothctl.hooks.rules import Rule
 from smoothctl.images.datasets import Reading
 from smoothctl.images.settings import DataSource
 from smoothctl.models.settings import ModelSource
 from smoothctl.records.attacks import ATTACK_COLUMNS, AttackLog, attack_path, read_attack_log
 from smoothctl.records.log import default_log, read_log
 from smoothctl.records.writer import Writer, open_log
-from smoothctl.hooks.defaults import BACKEND
-from smoothctl.hooks.rules import Rule
 from smoothctl.smoothing.predict import Prediction, majority, resolve_vote
 from smoothctl.smoothing.sampling import Sampler
 from smoothctl.smoothing.settings import Computing, PredictSettings

@@ -114,7 +114,7 @@ class Job:
             f"{count} of {len(self.images)} images of {self.dataset.name} {self.split} "
             f"(idx {first}..{last} step {step}){self._brought_to}, "
             f"{self._at_most}{self.procedure.most_samples:,} forward passes each, "
-            f"{count * self.procedure.most_samples:,} in all"
+            f"{'' if self.procedure.fixed_n else 'about '}{count * self.procedure.likely_samples:,} in all"
         )
 
     @property
@@ -127,7 +127,7 @@ class Job:
         return "" if self.procedure.fixed_n else "at most "
 
     def estimate(self) -> float:
-        """Seconds that the whole job may take, from a few real batches."""
+        """Seconds that the whole job may take on average, from a few real batches."""
         sampler: Sampler[Any] = self.sampler()
         x = next(iter(self.readable(self.indices, lambda *_: None))).x
         trial = max(self.batch_size, 100)
@@ -136,7 +136,7 @@ class Job:
             start = time.perf_counter()
             list(sampler.run([(0, x)], lambda index: majority(trial, 0.5)))
             seconds = min(seconds, time.perf_counter() - start)
-        return seconds / trial * self.procedure.most_samples * len(self.indices)
+        return seconds / trial * self.procedure.likely_samples * len(self.indices)
 
     def sampler(self, on_batch: Callable[[int], None] = lambda copies: None) -> Sampler[Any]:
         """A sampler for this job's model and noise."""

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from smoothctl.base import console, files
 from smoothctl.base.draws import Draws
-from smoothctl.base.streams import Stream
 from smoothctl.base.errors import UsageError
+from smoothctl.base.streams import Stream
 from smoothctl.evaluation.plan import Job
 from smoothctl.evaluation.workers import Workers, join_workers
 from smoothctl.hooks.noises import ABSTAIN
@@ -172,18 +172,29 @@ def _fill(
             under_way[reading.index] = reading
             yield reading.index, reading.x
 
-    with console.progress(what, len(todo) * job.procedure.most_samples, quiet) as advance:
-        sampler = job.sampler(lambda copies: advance(copies, f"{done}/{len(todo)} images"))
+    expected = float(len(todo) * job.procedure.likely_samples)
+    drawn = 0
+    with console.progress(what, round(expected), quiet) as advance:
+        sampler = job.sampler(lambda samples: advance(samples, f"{done}/{len(todo)} images", expected))
         for decided in sampler.run(images(), lambda index: job.rule(under_way[index].label)):
+            drawn += _samples(decided.outcome)
             cells = _cells(under_way.pop(decided.index), decided)
             log.append(**cells)
             done += 1
+            if not job.procedure.fixed_n:
+                expected = drawn / done * len(todo)  # what images took so far
             plugins.notify(Event(f"{what}.image", log.path, cells))
             if question is not None:
                 question.add(bool(cells["correct"]), cells["radius"])
                 if question.decided:
                     break
     plugins.notify(Event(f"{what}.end", log.path, {"decided": done, "failed": len(failures)}))
+
+
+def _samples(outcome: Certificate | Prediction) -> int:
+    """Noise samples that an image took."""
+    selection = int(outcome.selection.sum()) if isinstance(outcome, Certificate) else 0
+    return int(outcome.votes.sum()) + selection
 
 
 def _cells(reading: Reading, decided: Decided[Any]) -> Mapping[str, Any]:

@@ -17,8 +17,10 @@ from typing import Any
 
 from smoothctl.base import console, launcher
 from smoothctl.base.errors import SmoothctlError
+from smoothctl.base.peers import POLL_SECONDS, join_store, wait_for_keys
 
-POLL_SECONDS = 0.2
+GRACE = 20.0
+"""Seconds that the first worker, before it ends, still waits for one that has never come."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +42,15 @@ class Workers:
     def announce_failure(self, error: Exception) -> None:
         """Tell the others that there is nothing to do, and why."""
         self.store.set("todo", json.dumps({"error": str(error)}))
+        others, start = [f"told-{rank}" for rank in range(1, self.world)], time.monotonic()
+        while not self.store.check(others) and time.monotonic() - start < GRACE:
+            time.sleep(POLL_SECONDS)  # the store ends with this process
 
     def todo(self) -> list[int]:
         """The announced images; raises SmoothctlError if the first worker failed."""
+        wait_for_keys(self.store, ["todo"], "the first worker to say what there is to do")
         announced = json.loads(self.store.get("todo"))
+        self.store.set(f"told-{self.rank}", "yes")
         if "error" in announced:
             raise SmoothctlError(f"worker {self.rank} has nothing to do: {announced['error']}")
         self.store.set(f"process-{self.rank}", f"{socket.gethostname()} {os.getpid()}")
@@ -61,10 +68,13 @@ class Workers:
 
     def wait_for_others(self) -> None:
         """Wait until every other worker has finished or died, as far as that can be seen from here."""
-        waiting = set(range(self.world)) - {self.rank}
+        waiting, start = set(range(self.world)) - {self.rank}, time.monotonic()
         while waiting:
             for rank in sorted(waiting):
-                if self.store.check([f"finished-{rank}"]):
+                if time.monotonic() - start > GRACE and not self.store.check([f"process-{rank}"]):
+                    console.warn(f"worker {rank} never came; the others did its images")
+                    waiting.discard(rank)
+                elif self.store.check([f"finished-{rank}"]):
                     waiting.discard(rank)
                 elif self._died(rank):
                     console.warn(f"worker {rank} died")
@@ -98,7 +108,5 @@ def join_workers() -> Workers | None:
     """The other workers, if torchrun (or whoever sets its variables) started several; else None."""
     if launcher.world_size() == 1:
         return None
-    from torch.distributed.rendezvous import rendezvous
-
-    store, rank, world = next(rendezvous("env://"))
+    store, rank, world = join_store()
     return Workers(rank, world, store)

@@ -192,8 +192,8 @@ def _entry_points() -> Iterator[tuple[EntryPoint, Source]]:
     found = []
     for point in entry_points(group=specs.PROJECT):
         dist = getattr(point, "dist", None)
-        name = dist.metadata["Name"] if dist else "unknown"
-        found.append((point, Source(point.name, name, dist.version if dist else "unknown")))
+        name = (dist.metadata["Name"] or f"without a name, in {dist.locate_file('')}") if dist else "unknown"
+        found.append((point, Source(point.name, name, (dist.version or "without a version") if dist else "unknown")))
     return iter(sorted(found, key=lambda item: (not _is_own(item[1]), item[1].distribution, item[1].plugin)))
 
 
@@ -224,8 +224,10 @@ def _load(result: Registry, point: EntryPoint, source: Source) -> None:
     manager = pluggy.PluginManager(specs.PROJECT)
     manager.add_hookspecs(specs)
     try:
-        manager.register(point.load(), name=point.name)
+        module = point.load()
+        manager.register(module, name=point.name)
         manager.check_pending()
+        _require_marks(module)
         registered = [
             (kind, value)
             for kind in KINDS
@@ -238,6 +240,15 @@ def _load(result: Registry, point: EntryPoint, source: Source) -> None:
     for kind, value in registered:
         result.add(kind, value, source)
     result.observers += [(source, impl.function) for impl in manager.hook.observe.get_hookimpls()]
+
+
+def _require_marks(module: Any) -> None:
+    """Raise SmoothctlError for a function that is called like a hook and is not marked as one, so nobody calls it."""
+    for name, function in vars(module).items():
+        is_hook = name.startswith("register_") and hasattr(specs, name)
+        if callable(function) and is_hook and not hasattr(function, f"{specs.PROJECT}_impl"):
+            file = inspect.getsourcefile(module) or module.__name__
+            raise SmoothctlError(f"{name} in {file} lacks @smoothctl.hookimpl, so it registers nothing")
 
 
 def _misfit(kind: str, value: Any) -> str | None:

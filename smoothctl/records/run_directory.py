@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import datetime
 import json
-import pickle
-import struct
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -135,7 +133,18 @@ class RunDirectory:
 
         try:
             state: dict[str, Any] = torch.load(self.state, map_location="cpu", weights_only=True)
-            _ = state["network"], state["optimization"], state["history"]
-        except (pickle.UnpicklingError, RuntimeError, EOFError, KeyError, TypeError, ValueError, struct.error):
+            _ = state["network"], state["optimization"]
+            for number, line in enumerate(_epochs(state["history"]), start=1):
+                checked(Epoch, line, f"{self.state}, epoch {number},")
+        except SmoothctlError:
+            raise
+        except Exception:  # whatever a damaged archive makes torch and pickle raise
             raise SmoothctlError(f"{self.state} is damaged, so the run cannot go on; --overwrite starts anew") from None
         return state
+
+
+def _epochs(history: object) -> list[object]:
+    """The lines of a state; raises TypeError where it holds none."""
+    if not isinstance(history, list) or not history:
+        raise TypeError("no epochs")
+    return history

@@ -50,6 +50,19 @@ def read_shard(text: str, environment: Mapping[str, str] = os.environ) -> Shard:
     return shard
 
 
+def require_no_others(log: Path, shard: Shard) -> None:
+    """Raise UsageError if shards of another number lie there: they hold the same images, split otherwise."""
+    others = sorted(log.parent.glob(f"{log.stem}.share-*-of-*{log.suffix}"))
+    counts = {part.stem.rsplit("-of-", 1)[1] for part in others} - {str(shard.count)}
+    if counts:
+        count = min(counts)
+        raise UsageError(
+            f"shards of {count} of {log.name} lie there already ({others[0].name}), and this would be shard {shard}. "
+            f"One of those {count} is done again by --shard I/{count}, in a Slurm array by --shard "
+            f"$SLURM_ARRAY_TASK_ID/{count}; for another split, remove the others or choose another --out"
+        )
+
+
 NOT_MERGED = "Nothing is merged"
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from smoothctl.base import files
+from smoothctl.base import console, files
 from smoothctl.base.errors import UsageError
 from smoothctl.records.log import complete_lines, settings_path
 
@@ -23,11 +23,17 @@ def part_path(log: Path, rank: int) -> Path:
 
 @dataclass(frozen=True)
 class Writer:
-    """Appends rows to a log under way; ``done`` holds the indices that it had before."""
+    """Appends rows to a log under way; ``done`` holds the indices that it had before.
+
+    ``beside`` is the settings file, and ``lines`` everything that the log holds, so that a log that vanishes meanwhile
+    is written again.
+    """
 
     path: Path
     columns: tuple[str, ...]
     done: frozenset[int]
+    beside: Mapping[str, Any] | None = None
+    lines: list[str] = field(default_factory=list)
 
     def on_record(self) -> set[int]:
         """The indices that the log holds now."""
@@ -41,6 +47,7 @@ class Writer:
             with files.exclusive(part):
                 lines, _ = complete_lines(part.read_text(encoding="utf-8"))
                 fresh = [line for line in lines if index_of(line) not in self.done]
+                self.lines.extend(fresh)
                 with self.path.open("a", encoding="utf-8", newline="") as handle:
                     handle.writelines(f"{line}\n" for line in fresh)
                     handle.flush()
@@ -51,11 +58,25 @@ class Writer:
 
     def append(self, **cells: Any) -> None:
         """Put one image on disk; it is there when this returns."""
-        text = "\t".join(_cell(cells[name]) for name in self.columns) + "\n"
-        with self.path.open("a", encoding="utf-8", newline="") as handle:
-            handle.write(text)
-            handle.flush()
-            os.fsync(handle.fileno())
+        line = "\t".join(_cell(cells[name]) for name in self.columns)
+        self.lines.append(line)
+        try:
+            # Without O_CREAT: a file that is not there any more must not begin in the middle.
+            handle = os.open(self.path, os.O_WRONLY | os.O_APPEND)
+        except FileNotFoundError:
+            self._restore()
+            return
+        with os.fdopen(handle, "a", encoding="utf-8", newline="") as file:
+            file.write(f"{line}\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _restore(self) -> None:
+        console.warn(f"{self.path} vanished while it was being written; it is written again, whole")
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        if self.beside is not None:
+            files.write_json(settings_path(self.path), self.beside)
+        write_lines(self.path, self.lines)
 
 
 def _cell(value: Any) -> str:
@@ -92,11 +113,11 @@ def open_log(
             done = _rows_on_record(path, columns, indices)
         else:
             path.unlink(missing_ok=True)
-            content = {"format": FORMAT, "settings": settings, "planned": len(indices), "about": about}
-            files.write_json(settings_path(path), content)
+            there = {"format": FORMAT, "settings": settings, "planned": len(indices), "about": about}
+            files.write_json(settings_path(path), there)
             write_lines(path, ["\t".join(columns)])
             done = frozenset()
-        yield Writer(path, columns, done)
+        yield Writer(path, columns, done, there, complete_lines(path.read_text(encoding="utf-8"))[0])
         _sort(path)
 
 

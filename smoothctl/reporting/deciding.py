@@ -80,7 +80,8 @@ def read_requirements(texts: Sequence[str]) -> list[Gate]:
 def asked_for(
     settings: CertifySettings, options: Mapping[str, Any], gates: Sequence[Gate]
 ) -> tuple[CertifySettings, Mapping[str, Any]]:
-    """Settings, and options of a stopping rule, that ask only what requirements need: their radii, of images whose selected class is the label.
+    """Settings, and options of a stopping rule, that ask only what requirements need: their radii, of images whose
+    selected class is the label.
 
     Settings that choose another rule are left as they are. Raises UsageError for radii that lack one of the gates'.
     """
@@ -89,7 +90,9 @@ def asked_for(
     radii = tuple(sorted({gate.radius for gate in gates if gate.radius is not None}))
     if settings.rule is None and not options and settings.bound == "binary":
         options = asking(radii)
-    elif grid := choose_rule(settings.rule, options)[0].tells.grid:
-        if missing := [radius for radius in radii if radius not in options[grid]]:
+    else:
+        grid = choose_rule(settings.rule, options)[0].tells.grid
+        missing = [radius for radius in radii if grid and radius not in options[grid]]
+        if missing:
             raise UsageError(f"--require asks about the radius {missing[0]:g}, --{grid} do not; leave --{grid} out")
     return CertifySettings(**{**settings.given(), "skip_misclassified": True}), options

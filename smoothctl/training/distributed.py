@@ -14,7 +14,7 @@ from torch import Tensor
 
 from smoothctl.base import launcher
 from smoothctl.base.draws import Draws
-from smoothctl.base.errors import UsageError
+from smoothctl.base.peers import join_store, wait_for_keys
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,8 @@ class _ShareOfDraws(Draws):
 def join_group(device: torch.device) -> Group:
     """The group of processes that torchrun started, or this process alone.
 
-    Raises UsageError where WORLD_SIZE is set, as clusters do, but not the rest that torchrun sets.
+    Raises UsageError where WORLD_SIZE is set, as clusters do, but not the rest that torchrun sets, and SmoothctlError
+    for a process that does not come.
     """
     if launcher.world_size() == 1:
         return Group()
@@ -103,14 +104,12 @@ def join_group(device: torch.device) -> Group:
         # DistributedDataParallel imports it, and what it imports keeps a group that is there already alive for good.
         from torch import _dynamo  # noqa: F401
 
-        try:
-            torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
-        except ValueError as error:
-            reason = str(error).removeprefix("Error initializing torch.distributed using env:// rendezvous: ")
-            raise UsageError(
-                f"WORLD_SIZE is {launcher.world_size()}, but the processes cannot find each other ({reason}); start "
-                "them by torchrun -m smoothctl, or unset WORLD_SIZE to train with one"
-            ) from None
+        store, rank, world = join_store()
+        store.set(f"here-{rank}", "yes")
+        for other in range(world):
+            wait_for_keys(store, [f"here-{other}"], f"the process of rank {other}")
+        backend = "nccl" if device.type == "cuda" else "gloo"
+        torch.distributed.init_process_group(backend, store=store, rank=rank, world_size=world)
         atexit.register(leave_group)
     return Group(torch.distributed.get_rank(), torch.distributed.get_world_size())
 

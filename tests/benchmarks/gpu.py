@@ -27,10 +27,10 @@ from smoothctl.base.draws import Draws
 from smoothctl.base.errors import SmoothctlError
 from smoothctl.base.memory import keep_freed
 from smoothctl.hooks.registry import registry
+from smoothctl.hooks.rules import Certificate
 from smoothctl.models.classifier import build_classifier
 from smoothctl.smoothing.arithmetic import arithmetic_for
 from smoothctl.smoothing.backends import automatic_batch_size, make_ready
-from smoothctl.hooks.rules import Certificate
 from smoothctl.smoothing.sampling import Sampler
 from tests.benchmarks.certification import GAUSSIAN, classic_votes
 from tests.benchmarks.training import OPTIONS, Stepper, load_teacher

@@ -328,11 +328,12 @@ def test_a_log_records_its_arithmetic_and_is_not_mixed_with_older_ones(typed: Ty
     assert "floating point, whose rounding no proof covers" in " ".join(typed(f"report {run_copy}").err.split())
 
 
-def test_another_look_says_that_it_spends_alpha_again(typed: Typed, run_copy: Path) -> None:
+def test_another_draw_says_that_it_spends_alpha_again(typed: Typed, run_copy: Path) -> None:
     typed(f"certify {run_copy} --n 200 --max 2")
     assert "spends alpha" not in typed(f"certify {run_copy} --n 200 --max 2 --overwrite").err
     for other, named in (("--n 200 --seed 1", "another seed"), ("--n 400 --seed 1", "another n")):
-        assert f"{named}: each look" in typed(f"certify {run_copy} {other} --max 2 --overwrite").err
+        done = typed(f"certify {run_copy} {other} --max 2 --overwrite")
+        assert f"{named}: certifying these images again spends alpha" in done.err
 
 
 def test_a_requirement_stops_when_it_is_decided_and_the_log_says_so(typed: Typed, workplace: Path, run_copy: Path):

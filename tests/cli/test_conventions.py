@@ -12,15 +12,19 @@ from smoothctl.cli import make_app
 from tests.cli.conftest import Typed, finish, start
 
 COMMANDS = ("train", "transfer", "certify", "predict", "attack", "report", "plugins")
-HEAVY = ("torch", "torchvision", "timm", "scipy", "pandas", "matplotlib", "sklearn", "numpy", "smoothctl_plugins")
+HEAVY = ("torch", "torchvision", "timm", "scipy", "pandas", "matplotlib", "sklearn", "numpy")
+FLAGS = "smoothctl_plugins.rules"
+"""The only plugins that help loads: options of stopping rules are flags."""
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
-def test_help_imports_nothing_heavy_and_no_plugin(command: str) -> None:
+def test_help_imports_nothing_heavy_and_no_plugin_but_rules(command: str) -> None:
     code = (
         "import sys\nfrom smoothctl.cli import run\n"
         f"code = run({[command, '--help'] if command else ['--help']!r})\n"
-        f"print(code, [name for name in {HEAVY!r} if name in sys.modules])"
+        f"heavy = [name for name in {HEAVY!r} if name in sys.modules]\n"
+        f"plugins = [name for name in sys.modules if name.startswith('smoothctl_plugins.') and {FLAGS!r} not in name]\n"
+        "print(code, heavy + plugins)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "0 []"
@@ -185,6 +189,6 @@ def test_plugins_lists_and_explains(typed: Typed) -> None:
     for words in ("outputs = logits", "weight = 1.0", "recipe:", "table 16"):
         assert words in explained
     document = typed("plugins --json").json()
-    kinds = {"method", "architecture", "dataset", "noise", "importer", "tracker"}
+    kinds = {"method", "architecture", "dataset", "noise", "rule", "backend", "importer", "tracker"}
     assert {entry["kind"] for entry in document["plugins"]} == kinds
     assert typed("plugins r110 --json").json()["plugins"][0]["name"] == "resnet110"

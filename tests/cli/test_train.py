@@ -194,7 +194,7 @@ def test_automatic_precision_is_measured_once_and_on_record(typed: Typed, workpl
         ("--heldout-max 0", "--heldout-max"),
         ("--check-radius -1", "--check-radius"),
         ("--check-radius nan", "--check-radius"),
-        ("--check-radius 100", "--check-radius 100: n=2000 copies can never prove the radius 100"),
+        ("--check-radius 100", "--check-radius 100: n=2000 noise samples can never prove the radius 100"),
         ("--size 16", "digits has arrays of shape (1, 8, 8), which are not resized to (1, 16, 16)"),
         ("--method macer -o lambda=12", "Did you mean lbd?"),
         ("--method smoothadv -o warmup=3", "Did you mean warmup_epochs?"),

@@ -140,14 +140,14 @@ def register_noises():
 """
 
 
-def test_a_noise_that_cannot_prove_one_sigma_is_trained_without_a_look(
+def test_a_noise_that_cannot_prove_one_sigma_is_trained_without_a_check(
     typed: Typed, make_plugin: PluginMaker, workplace: Path
 ) -> None:
     make_plugin("box", BOX)
     assert typed("train --arch lenet --noise box --sigma 0.25 --epochs 1 --out box").code == 0
     done = typed("transfer --teacher box --student lenet --epochs 1 --out student")
     assert done.code == 0, done.err
-    assert "no sanity check: n=2000 copies can never prove the radius 0.25" in done.err
+    assert "no sanity check: n=2000 noise samples can never prove the radius 0.25" in done.err
     done = typed("transfer --teacher box --student lenet --epochs 1 --check-radius 0.1 --check-images 10 --out other")
     assert done.code == 0, done.err
     assert "certified at 0.1 on " in done.err

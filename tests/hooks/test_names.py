@@ -10,7 +10,11 @@ from smoothctl.hooks.registry import KINDS, registry
 
 ENGINE = Path(__file__).parents[2] / "smoothctl"
 DECLARED = ENGINE / "hooks" / "defaults.py"
-MEANT_OTHERWISE = {"npz": "the ending of a file", "radii": "a key of the report as JSON"}
+MEANT_OTHERWISE = {
+    "npz": "the ending of a file",
+    "radii": "a key of the report as JSON",
+    "compile": "an option of training",
+}
 BY_THEIR_ROOM = ("table", "plot")
 """Tables and plots of reports are registered by the engine itself."""
 

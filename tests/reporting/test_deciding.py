@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from smoothctl.base.errors import UsageError
 from smoothctl.reporting import gates
 from smoothctl.reporting.deciding import Verdict, asked_for, read_requirements
+from smoothctl.smoothing.procedure import resolve
 from smoothctl.smoothing.settings import CertifySettings
 from tests.reporting.make import radius_frame
 
@@ -47,13 +48,14 @@ def test_it_is_decided_no_later_than_possible():
 
 def test_only_what_the_requirements_need_is_asked():
     parsed = read_requirements(["acc@0.5>=60%", "lcb@0.25>=50%"])
-    settings = asked_for(CertifySettings(), parsed)
-    assert (settings.radii, settings.n, settings.skip_misclassified) == ((0.25, 0.5), 125_000, True)
-    assert asked_for(CertifySettings(n=1000), parsed).n == 1000
-    assert asked_for(CertifySettings(budget="fast"), parsed).radii is None
-    assert asked_for(CertifySettings(), []) == CertifySettings()
+    settings, options = asked_for(CertifySettings(), {}, parsed)
+    procedure = resolve(settings, options)
+    assert (options["radii"], procedure.n, procedure.skip_misclassified) == ((0.25, 0.5), 125_000, True)
+    assert resolve(*asked_for(CertifySettings(n=1000), {}, parsed)).n == 1000
+    assert asked_for(CertifySettings(), {"budget": "fast"}, parsed)[1] == {"budget": "fast"}
+    assert asked_for(CertifySettings(), {}, []) == (CertifySettings(), {})
     with pytest.raises(UsageError, match="asks about the radius"):
-        asked_for(CertifySettings(radii=(0.25,)), parsed)
+        asked_for(CertifySettings(), {"radii": (0.25,)}, parsed)
 
 
 @pytest.mark.parametrize(
