@@ -90,7 +90,7 @@ def test_a_damaged_state_is_named(typed: Typed, run_copy: Path, content: object)
 
 def test_a_state_of_another_network_is_named(typed: Typed, run_copy: Path) -> None:
     unfinish(run_copy)
-    state = {"network": {"other.weight": torch.zeros(3)}, "optimization": {}, "history": []}
+    state = {"network": {"other.weight": torch.zeros(3)}, "optimization": {}, "history": [{"epoch": 0, "seconds": 1.0}]}
     torch.save(state, run_copy / "state.pt")
     done = typed(f"train --arch lenet --sigma 0.25 --epochs 2 --out {run_copy}")
     assert done.code == 1
