@@ -80,7 +80,7 @@ PluginMaker = Callable[..., Path]
 @pytest.fixture
 def make_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PluginMaker]:
     """Make a plugin without pip: ``make_plugin("name", "source code", requires=[...])``."""
-    from smoothctl.hooks.registry import registry
+    from smoothctl.hooks.registry import forget
 
     def make(name: str, source: str, *, distribution: str | None = None, requires: tuple[str, ...] = ()) -> Path:
         dist = distribution or f"dist-{name}"
@@ -100,8 +100,8 @@ def make_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plu
         monkeypatch.delitem(sys.modules, module, raising=False)
         monkeypatch.syspath_prepend(str(place))
         monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(place), os.environ.get("PYTHONPATH", "")]))
-        registry.cache_clear()
+        forget()
         return place
 
     yield make
-    registry.cache_clear()
+    forget()

@@ -143,10 +143,10 @@ class Registry:
                 self.set_aside(source, f"observe failed: {_describe(error)}")
 
     def set_aside(self, source: Source, reason: str) -> None:
-        """Record and say that something of a plugin is not used."""
+        """Record that something of a plugin is not used; it is said once, whichever registries find it."""
         failure = Failure(source, reason)
         self.failures.append(failure)
-        console.warn(str(failure))
+        _say(str(failure))
 
     def add(self, kind: str, value: Any, source: Source) -> None:
         """Register one thing under all its names, unless it does not fit or a name is taken."""
@@ -164,6 +164,17 @@ class Registry:
         """Forget what was registered."""
         for name in entry.names:
             self.by_name[kind].pop(name, None)
+
+
+@cache
+def _say(warning: str) -> None:
+    console.warn(warning)
+
+
+def forget() -> None:
+    """Load plugins anew when they are next asked for, since other ones are installed by now."""
+    registry.cache_clear()
+    _say.cache_clear()
 
 
 @cache

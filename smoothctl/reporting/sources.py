@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -183,7 +182,6 @@ def without_log(runs: Sequence[RunDirectory], frames: Sequence[Frame]) -> list[P
     ]
 
 
-@cache
 def comparable() -> tuple[str, ...]:
     """What logs have to share to be compared; logs of other grids of radii share those that are in both."""
     rules = [entry.value for entry in registry("rule").all("rule")]

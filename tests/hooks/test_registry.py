@@ -11,7 +11,7 @@ import pytest
 
 import smoothctl
 from smoothctl.base.errors import SmoothctlError, UsageError
-from smoothctl.hooks.registry import registry
+from smoothctl.hooks.registry import forget, registry
 from tests.conftest import PluginMaker
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,7 +34,7 @@ def failures() -> list[str]:
 
 
 def test_built_in_plugins_have_no_fault() -> None:
-    registry.cache_clear()
+    forget()
     assert failures() == []
 
 
@@ -53,6 +53,14 @@ def test_a_plugin_that_cannot_be_imported_is_set_aside(make_plugin: PluginMaker,
         "plugin broken (dist-broken 1.0) set aside: ModuleNotFoundError: No module named 'does_not_exist'"
     ]
     assert "dist-broken 1.0" in capsys.readouterr().err
+
+
+def test_what_several_registries_set_aside_is_said_once(
+    make_plugin: PluginMaker, capsys: pytest.CaptureFixture
+) -> None:
+    make_plugin("broken", "import does_not_exist\n")
+    assert registry("rule").failures == registry().failures != []
+    assert capsys.readouterr().err.count("plugin broken") == 1
 
 
 def test_a_plugin_that_ends_the_process_is_set_aside(make_plugin: PluginMaker) -> None:
@@ -116,7 +124,7 @@ def test_plugins_can_be_switched_off(make_plugin: PluginMaker, monkeypatch: pyte
     assert failures() == []
     monkeypatch.delenv("SMOOTHCTL_NO_PLUGINS")
     monkeypatch.setenv("SMOOTHCTL_BLOCK_PLUGINS", "broken,datasets.mnist")
-    registry.cache_clear()
+    forget()
     assert failures() == []
     with pytest.raises(UsageError, match="unknown dataset 'mnist'"):
         registry().find("dataset", "mnist")

@@ -199,14 +199,14 @@ def test_an_interrupted_run_ends_with_the_same_weights_and_learning_rates(
 ) -> None:
     import json
 
-    from smoothctl.hooks.registry import registry
+    from smoothctl.hooks.registry import forget
 
     command = ["train", "--arch", "lenet", "--epochs", "4", "--milestones", "2,3", "--sigma", "0.25", "--out"]
     assert run([*command, str(tmp_path / "straight")]) == 0
     make_plugin("interrupter", INTERRUPTER)
     assert run([*command, str(tmp_path / "resumed")]) == 130
     monkeypatch.setenv("SMOOTHCTL_BLOCK_PLUGINS", "interrupter")
-    registry.cache_clear()
+    forget()
     assert run([*command, str(tmp_path / "resumed")]) == 0
     lines = [
         [json.loads(line)["lr"] for line in (tmp_path / name / "epochs.jsonl").read_text().splitlines()]

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from smoothctl import Architecture, ArrayImages, Dataset, load_model
-from smoothctl.hooks.registry import Registered, Source, registry
+from smoothctl.hooks.registry import Registered, Source, forget, registry
 from smoothctl.training.batches import TrainingData
 from smoothctl.training.execution import Execution
 from smoothctl.training.settings import TeacherSettings, TrainSettings
@@ -41,7 +41,7 @@ IMAGES = ArrayImages(np.full((4, 4, 4), 255, np.uint8), np.arange(4))
 @pytest.fixture
 def trainer() -> Trainer:
     SEEN.clear()
-    registry.cache_clear()
+    forget()
     source = Source("test", "test", "1")
     registry().by_name["architecture"]["recorder"] = Registered(
         "architecture", Architecture("recorder", lambda spec: Recorder()), source
@@ -49,7 +49,7 @@ def trainer() -> Trainer:
     registry().by_name["dataset"]["four"] = Registered("dataset", DATASET, source)
     settings = TrainSettings(arch="recorder", dataset="four", sigma=0.5, epochs=2, batch_size=4)
     yield Trainer(settings, TrainingData(DATASET, IMAGES, IMAGES), CPU)
-    registry.cache_clear()
+    forget()
 
 
 def test_noise_is_drawn_afresh_at_each_step_and_not_clipped(trainer: Trainer) -> None:
