@@ -80,10 +80,7 @@ class Attack:
         about = {**self.job.about(), "eligible": self.eligible, "certified": str(self.certified)}
         with open_log(path, ATTACK_COLUMNS, self.identity(), about, list(self.radii), overwrite) as log:
             todo = [index for index in self.radii if index not in log.done]
-            if not todo:
-                console.note(f"{path} is finished ({len(self.radii)} images with the same settings); nothing to do")
-            elif log.done:
-                console.note(f"going on with {path}: {len(log.done)} of {len(self.radii)} images are on record")
+            log.note_progress(len(log.done), len(self.radii))
             self._fill(log, todo)
         return read_attack_log(path)
 

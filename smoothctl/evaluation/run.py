@@ -54,7 +54,7 @@ def run(
     columns = CERTIFY_COLUMNS if _certifying(job) else PREDICT_COLUMNS
     workers = join_workers()
     if question is not None and (workers is not None or shard is not None):
-        raise UsageError("--require is decided by one process; leave out --shard and torchrun")
+        raise UsageError("a requirement is decided by one process, without shards and torchrun")
     if workers is not None and not workers.leads:
         _help(job, path, columns, workers)
         return None
@@ -96,11 +96,9 @@ def _lead(job: Job, log: Writer, indices: Sequence[int], workers: Workers | None
     if workers is not None:
         workers.announce(todo)
         workers.todo()
+    log.note_progress(len(done), len(indices))
     if not todo:
-        console.note(f"{log.path} is finished ({len(indices)} images with the same settings); nothing to do")
         return
-    if done:
-        console.note(f"going on with {log.path}: {len(done)} of {len(indices)} images are on record")
     if workers is None:
         _fill(job, log, todo, todo, quiet=False)
         return
@@ -120,8 +118,7 @@ def _ask(job: Job, log: Writer, indices: Sequence[int], question: Question) -> N
     if question.decided:
         console.note(f"{log.path}: {question.describe()}; nothing to do")
         return
-    if done:
-        console.note(f"going on with {log.path}: {len(done)} of {len(indices)} images are on record")
+    log.note_progress(len(done), len(indices))
     order = Draws(job.settings.seed, 0, Stream.IMAGE_ORDER).permutation(len(indices)).tolist()
     todo = [indices[place] for place in order if indices[place] not in done]
     _fill(job, log, todo, todo, quiet=False, question=question)

@@ -48,13 +48,11 @@ class AttackSettings(Settings):
 
     def check(self) -> None:
         """Raise UsageError for multiples of zero, and for an n that can never return a class at this alpha."""
-        from smoothctl.smoothing.bounds import least_n_to_predict
+        from smoothctl.smoothing.bounds import require_n_to_predict
 
         if not all(self.multiples):
             raise UsageError("multiples must be above 0")
-        least = least_n_to_predict(self.alpha)
-        if self.n < least:
-            raise UsageError(f"n={self.n} can never reach alpha={self.alpha:g}; attack needs n>={least}")
+        require_n_to_predict(self.n, self.alpha, "attack")
 
 
 class Requirements(Settings):

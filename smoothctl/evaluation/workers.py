@@ -12,6 +12,7 @@ import os
 import socket
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,9 +43,9 @@ class Workers:
     def announce_failure(self, error: Exception) -> None:
         """Tell the others that there is nothing to do, and why."""
         self.store.set("todo", json.dumps({"error": str(error)}))
-        others, start = [f"told-{rank}" for rank in range(1, self.world)], time.monotonic()
-        while not self.store.check(others) and time.monotonic() - start < GRACE:
-            time.sleep(POLL_SECONDS)  # the store ends with this process
+        others = [f"told-{rank}" for rank in range(1, self.world)]
+        with suppress(SmoothctlError):  # the store ends with this process
+            wait_for_keys(self.store, others, "the other workers to hear of a failure", GRACE)
 
     def todo(self) -> list[int]:
         """The announced images; raises SmoothctlError if the first worker failed."""

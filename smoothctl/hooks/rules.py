@@ -92,6 +92,9 @@ class Case:
     options: Any
 
 
+NFrom = Literal["settings", "pilot", "votes"]
+
+
 @dataclass(frozen=True)
 class Tells:
     """What can be read off the rows that a rule leaves.
@@ -101,7 +104,7 @@ class Tells:
     are about; empty if each row holds the largest radius that was proved, so that ACR means something.
     """
 
-    n_from: Literal["settings", "pilot", "votes"] = "votes"
+    n_from: NFrom = "votes"
     grid: str = ""
 
 

@@ -131,12 +131,13 @@ class RunDirectory:
             return None
         import torch
 
+        self.state.open("rb").close()  # what cannot be opened is not damaged
         try:
             state: dict[str, Any] = torch.load(self.state, map_location="cpu", weights_only=True)
             _ = state["network"], state["optimization"]
             for number, line in enumerate(_epochs(state["history"]), start=1):
                 checked(Epoch, line, f"{self.state}, epoch {number},")
-        except SmoothctlError:
+        except (SmoothctlError, MemoryError):
             raise
         except Exception:  # whatever a damaged archive makes torch and pickle raise
             raise SmoothctlError(f"{self.state} is damaged, so the run cannot go on; --overwrite starts anew") from None

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from smoothctl.base.errors import SmoothctlError
+from smoothctl.hooks.rules import NFrom
 
 LARGEST_COUNT = 10**12
 Text = Annotated[str, Field(max_length=10_000)]
 Whole = Annotated[int, Field(ge=0, le=LARGEST_COUNT)]
 Positive = Annotated[float, Field(gt=0, le=1e9)]
 Distance = Annotated[float, Field(ge=0, le=1e9)]
+GRID = TypeAdapter(list[Distance], config=ConfigDict(strict=True, allow_inf_nan=False))
 Seconds = Annotated[float, Field(ge=0, le=1e12)]
 
 
@@ -60,7 +62,7 @@ class TellsRecord(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    n_from: Literal["settings", "pilot", "votes"]
+    n_from: NFrom
     grid: Text
 
 
@@ -82,6 +84,18 @@ class Sidecar(Record):
     settings: LogSettings = LogSettings()
     planned: Whole | None = None
     about: About = About()
+
+    @model_validator(mode="after")
+    def _grid_is_a_list_of_radii(self) -> Self:
+        """The setting that the log itself names as its grid holds radii, whoever's rule it belongs to."""
+        grid = self.about.tells.grid if self.about.tells else ""
+        value = getattr(self.settings, grid, None) if grid else None
+        if value is not None:
+            try:
+                GRID.validate_python(value)
+            except ValidationError:
+                raise ValueError(f"settings.{grid}, the radii that rows are about, is no list of radii") from None
+        return self
 
 
 class CostRecord(BaseModel):

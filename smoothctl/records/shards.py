@@ -52,10 +52,9 @@ def read_shard(text: str, environment: Mapping[str, str] = os.environ) -> Shard:
 
 def require_no_others(log: Path, shard: Shard) -> None:
     """Raise UsageError if shards of another number lie there: they hold the same images, split otherwise."""
-    others = sorted(log.parent.glob(f"{log.stem}.share-*-of-*{log.suffix}"))
-    counts = {part.stem.rsplit("-of-", 1)[1] for part in others} - {str(shard.count)}
-    if counts:
-        count = min(counts)
+    others = [part for part in _shares(log) if _count(part) != str(shard.count)]
+    if others:
+        count = _count(others[0])
         raise UsageError(
             f"shards of {count} of {log.name} lie there already ({others[0].name}), and this would be shard {shard}. "
             f"One of those {count} is done again by --shard I/{count}, in a Slurm array by --shard "
@@ -71,6 +70,16 @@ def share_path(log: Path, share: Shard) -> Path:
     return log.with_name(f"{log.stem}.share-{share.index}-of-{share.count}{log.suffix}")
 
 
+def _shares(log: Path) -> list[Path]:
+    """The logs of shares that lie beside where the whole is, or is to be."""
+    return sorted(log.parent.glob(f"{log.stem}.share-*-of-*{log.suffix}"))
+
+
+def _count(share: Path) -> str:
+    """Of how many shares a log is one, as its name says."""
+    return share.stem.rsplit("-of-", 1)[1]
+
+
 def is_merged(share: Path) -> bool:
     """Whether a log is a share, by its name, and the whole lies beside it."""
     name = re.fullmatch(r"(.+)\.share-\d+-of-\d+", share.stem)
@@ -83,12 +92,12 @@ def merge_shares(path: Path, given: Mapping[str, Any], overwrite: bool = False) 
     Raises UsageError, and writes nothing, if images are missing, if shares have other settings than
     each other or than ``given``, or other rows for an image, or if the log is there already.
     """
-    parts = sorted(path.parent.glob(f"{path.stem}.share-*-of-*{path.suffix}"))
+    parts = _shares(path)
     if not parts:
         raise UsageError(f"there are no shares of {path} ({path.stem}.share-1-of-2{path.suffix} and so on)")
     if path.exists() and not overwrite:
         raise UsageError(f"{path} is there already; --overwrite replaces it, or choose another --out")
-    counts = {part.stem.rsplit("-of-", 1)[1] for part in parts}
+    counts = {_count(part) for part in parts}
     if len(counts) > 1:
         raise UsageError(
             f"shares of {' and of '.join(sorted(counts))} lie beside each other; remove those that are not meant"

@@ -47,19 +47,25 @@ class Writer:
             with files.exclusive(part):
                 lines, _ = complete_lines(part.read_text(encoding="utf-8"))
                 fresh = [line for line in lines if index_of(line) not in self.done]
-                self.lines.extend(fresh)
-                with self.path.open("a", encoding="utf-8", newline="") as handle:
-                    handle.writelines(f"{line}\n" for line in fresh)
-                    handle.flush()
-                    os.fsync(handle.fileno())
+                self._put(fresh)
                 part.unlink()
             taken |= {index_of(line) for line in fresh}
         return frozenset(taken)
 
     def append(self, **cells: Any) -> None:
         """Put one image on disk; it is there when this returns."""
-        line = "\t".join(_cell(cells[name]) for name in self.columns)
-        self.lines.append(line)
+        self._put(["\t".join(_cell(cells[name]) for name in self.columns)])
+
+    def note_progress(self, done: int, planned: int) -> None:
+        """Say how much of what is planned is on record already."""
+        if done == planned:
+            console.note(f"{self.path} is finished ({planned} images with the same settings); nothing to do")
+        elif done:
+            console.note(f"going on with {self.path}: {done} of {planned} images are on record")
+
+    def _put(self, lines: Sequence[str]) -> None:
+        """Append lines to the file on disk, or write it again, whole, if it has vanished."""
+        self.lines.extend(lines)
         try:
             # Without O_CREAT: a file that is not there any more must not begin in the middle.
             handle = os.open(self.path, os.O_WRONLY | os.O_APPEND)
@@ -67,7 +73,7 @@ class Writer:
             self._restore()
             return
         with os.fdopen(handle, "a", encoding="utf-8", newline="") as file:
-            file.write(f"{line}\n")
+            file.writelines(f"{line}\n" for line in lines)
             file.flush()
             os.fsync(file.fileno())
 

@@ -62,6 +62,13 @@ def least_n_to_predict(alpha: float) -> int:
     return _least(lambda n: 2.0 ** (1 - n) <= alpha, 1.0 - math.log2(alpha))
 
 
+def require_n_to_predict(n: int, alpha: float, command: str = "predict") -> None:
+    """Raise UsageError for an n that can never return a class at this alpha."""
+    least = least_n_to_predict(alpha)
+    if n < least:
+        raise UsageError(f"n={n} can never reach alpha={alpha:g}; {command} needs n>={least}")
+
+
 def _least(enough: Any, about: float) -> int:
     n = max(1, math.floor(about) - 1)
     while not enough(n):

@@ -16,7 +16,7 @@ from smoothctl.base.streams import Stream
 from smoothctl.hooks.noises import ABSTAIN
 from smoothctl.hooks.rules import Request, Rule, Votes
 from smoothctl.smoothing.arithmetic import Arithmetic
-from smoothctl.smoothing.bounds import least_n_to_predict, top_two_p_value
+from smoothctl.smoothing.bounds import require_n_to_predict, top_two_p_value
 from smoothctl.smoothing.certify import find_noise, run_tensors, tensor_sampler
 from smoothctl.smoothing.sampling import Sampler
 from smoothctl.smoothing.settings import PredictSettings
@@ -86,9 +86,7 @@ class MajorityVote:
 
 def resolve_vote(settings: PredictSettings) -> MajorityVote:
     """The vote that settings ask for; raises UsageError for an n that can never return a class at this alpha."""
-    least = least_n_to_predict(settings.alpha)
-    if settings.n < least:
-        raise UsageError(f"n={settings.n} can never reach alpha={settings.alpha:g}; predict needs n>={least}")
+    require_n_to_predict(settings.n, settings.alpha)
     return MajorityVote(settings.n, settings.alpha)
 
 

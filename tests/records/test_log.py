@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from smoothctl.base.errors import SmoothctlError, UsageError
 from smoothctl.records.columns import CERTIFY_COLUMNS, COLUMNS, PREDICT_COLUMNS
 from smoothctl.records.log import format_votes, parse_votes, read_log, settings_path
-from smoothctl.records.writer import open_log
+from smoothctl.records.writer import open_log, part_path
 
 HEADER = "idx\tlabel\tpredict\tradius\tcorrect\ttime\n"
 
@@ -89,6 +89,18 @@ def test_rows_end_up_in_the_order_of_images(tmp_path: Path) -> None:
     assert [line.split("\t")[0] for line in (tmp_path / "a.tsv").read_text().splitlines()] == ["idx", "0", "5", "10"]
 
 
+def test_what_workers_left_is_taken_into_a_log_that_vanished_as_a_whole(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    with open_log(path, ("idx", "status"), {"sigma": 1}, {}, [0, 1, 2], overwrite=False) as log:
+        log.append(idx=0, status="ok")
+        part_path(path, 1).write_text("1\tok\n")
+        path.unlink()
+        assert log.absorb() == {1}
+        assert not part_path(path, 1).exists()
+        log.append(idx=2, status="ok")
+    assert path.read_text() == "idx\tstatus\n0\tok\n1\tok\n2\tok\n"
+
+
 def test_public_logs_are_read(shared: Path) -> None:
     logs = sorted((shared / "data" / "logs").glob("cohen*.tsv"))
     counts = {path.name: len(read_log(path).rows) for path in logs}
@@ -131,6 +143,10 @@ def test_packed_logs_are_read_and_the_settings_lie_beside_the_whole_name(tmp_pat
         ('{"settings": {"sigma": "0.25"}}', r"settings\.sigma"),
         ('{"settings": {"radii": [{}]}}', r"settings\.radii"),
         ('{"about": {"class_names": ["a", [[]]]}}', r"about\.class_names"),
+        (
+            '{"settings": {"places": "far"}, "about": {"tells": {"n_from": "votes", "grid": "places"}}}',
+            r"settings\.places, the radii that rows are about, is no list of radii",
+        ),
         ('{"planned": -1}', "planned"),
         ('{"planned": 1e400}', "planned"),
     ],

@@ -28,7 +28,7 @@ class RunsCode:
 @pytest.mark.parametrize("where", ["beside", "instead", "within"])
 def test_a_planted_pickle_in_the_state_is_refused(where: str, tmp_path: Path) -> None:
     proof = tmp_path / "proof"
-    whole = {"network": {}, "optimization": {}, "history": []}
+    whole = {"network": {}, "optimization": {}, "history": [{"epoch": 0, "seconds": 1.0}]}
     content: Any = {
         "beside": {**whole, "extra": RunsCode(proof)},
         "instead": RunsCode(proof),
@@ -41,10 +41,20 @@ def test_a_planted_pickle_in_the_state_is_refused(where: str, tmp_path: Path) ->
     assert not proof.exists()
 
 
+def test_a_state_that_cannot_be_read_is_not_called_damaged(tmp_path: Path) -> None:
+    directory = RunDirectory(tmp_path)
+    directory.state.mkdir()
+    with pytest.raises(OSError, match=r"state\.pt"):
+        directory.load_state()
+
+
 def test_a_strangers_run_is_never_run(run_copy: Path, capsys: pytest.CaptureFixture) -> None:
     """The same command goes on with an unfinished run, and so reads its state."""
     proof = run_copy.parent / "proof"
-    torch.save({"network": {}, "optimization": {}, "history": [], "extra": RunsCode(proof)}, run_copy / "state.pt")
+    torch.save(
+        {"network": {}, "optimization": {}, "history": [{"epoch": 0, "seconds": 1.0}], "extra": RunsCode(proof)},
+        run_copy / "state.pt",
+    )
     settings = json.loads((run_copy / "settings.json").read_text())
     (run_copy / "settings.json").write_text(json.dumps({**settings, "finished": None}))
     command = ["train", "--arch", "lenet", "--sigma", "0.25", "--epochs", "2", "--out", str(run_copy)]
