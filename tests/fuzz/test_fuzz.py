@@ -1,8 +1,7 @@
-"""The short form of python -m tests.fuzz: each reader, some damaged files, other ones each day of the year."""
+"""The short form of python -m tests.fuzz: each reader, the first of its damaged files."""
 
 from __future__ import annotations
 
-import datetime
 from pathlib import Path
 
 import pytest
@@ -19,5 +18,4 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
 def test_a_damaged_file_is_a_result_or_one_line(reader: Reader, place: Path) -> None:
-    first = INPUTS * datetime.datetime.now(datetime.UTC).timetuple().tm_yday
-    assert list(hunt(reader, place / reader.name, range(first, first + INPUTS))) == []
+    assert list(hunt(reader, place / reader.name, range(INPUTS))) == []
