@@ -32,8 +32,8 @@ class ReportSettings(Settings):
     plot: Annotated[
         tuple[str, ...],
         Option(
-            "Draw curve, envelope, ecdf, samples, alpha, bounds, learning, or what other packages add, to a .png, .svg "
-            "or .pdf file. Repeatable.",
+            "Draw curve, envelope, ecdf, samples, alpha, bounds, attacks, learning, or what other packages add, to a "
+            ".png, .svg or .pdf file. Repeatable.",
             metavar="KIND[=FILE]", repeated=True,
         ),
     ] = ()  # fmt: skip
