@@ -42,20 +42,30 @@ def asking(radii: Sequence[float]) -> dict[str, Any]:
     return {grids[0]: radii}
 
 
-@cache
 def rule_options() -> type[Settings]:
     """The options of all rules that are registered, as one class, so that they become flags of a command.
 
     A rule whose option has the name of another's is set aside.
     """
     rules = registry("rule")
-    fields: dict[str, Any] = {}
+    names = set(CertifySettings.model_fields)
+    groups: list[type[Settings]] = []
     for entry in rules.all("rule"):
         options = entry.value.Options.declared()
-        if taken := sorted({*fields, *CertifySettings.model_fields} & set(options)):
+        if taken := sorted(names & set(options)):
             rules.set_aside(entry.source, f"the option {taken[0]} of the rule {entry.name} is taken")
             rules.remove("rule", entry)
             continue
-        hints = get_type_hints(entry.value.Options, include_extras=True)
-        fields |= {name: (Annotated[hints[name] | None, option], None) for name, option in options.items()}
+        names |= set(options)
+        groups.append(entry.value.Options)
+    return _joined(tuple(groups))
+
+
+@cache
+def _joined(groups: tuple[type[Settings], ...]) -> type[Settings]:
+    """One class with the options of several, none of which has to be given."""
+    fields: dict[str, Any] = {}
+    for group in groups:
+        hints = get_type_hints(group, include_extras=True)
+        fields |= {name: (Annotated[hints[name] | None, option], None) for name, option in group.declared().items()}
     return create_model("RuleOptions", __base__=Settings, **fields)

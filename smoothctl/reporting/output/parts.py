@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,6 @@ ENDINGS = (".png", ".svg", ".pdf")
 ALL = "all"
 
 
-@cache
 def _from_elsewhere(kind: str) -> tuple[Any, ...]:
     """What other packages register of a kind; their plugins are loaded only if there are any."""
     outside = [point for point in entry_points(group=PROJECT) if getattr(point.dist, "name", None) != PROJECT]
