@@ -10,7 +10,7 @@ from smoothctl.evaluation.settings import LogOptions, Requirements, Sharding
 from smoothctl.images.settings import DataSource
 from smoothctl.models.settings import ModelSource
 from smoothctl.smoothing.rules import rule_options
-from smoothctl.smoothing.settings import CertifySettings, Computing
+from smoothctl.smoothing.settings import AUTO, CertifySettings, Computing
 
 if TYPE_CHECKING:
     from smoothctl.base.settings import Settings as RuleOptions
@@ -75,7 +75,7 @@ def command(
     if shard is not None:
         require_no_others(path, shard)
         path = share_path(path, shard)
-    job = prepare(chosen, settings, procedure, source, given, computing)
+    job = prepare(chosen, settings, procedure, source, given, computing, path)
     verdict = deciding.Verdict(gates, len(job.indices), settings.alpha) if gates else None
     evaluation.work_on(job, chosen, path, log, dry_run, json, shard, verdict)
     if verdict is not None and verdict.met is False:
@@ -92,7 +92,8 @@ def _merge(
 
     if sharding.shard is not None:
         raise UsageError("--merge joins all shards; leave out --shard")
-    given = settings.model_dump(mode="json", include=set(settings.given()) - {"backend"})
+    given = settings.model_dump(mode="json", include=set(settings.given()))
+    given = {name: value for name, value in given.items() if value != AUTO}
     given |= rule.model_dump(mode="json", include=set(rule.given()))
     merged = merge_shares(path, given, log.overwrite)
     show_log(merged, json)

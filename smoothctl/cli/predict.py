@@ -58,8 +58,9 @@ def command(
         return
     from smoothctl.evaluation.plan import prepare, warn_other_function
 
-    job = prepare(chosen, settings, vote, source, given, computing)
-    warn_other_function(job.classifier, default_log(chosen, "certify"))
+    certified = default_log(chosen, "certify")
+    job = prepare(chosen, settings, vote, source, given, computing, certified)
+    warn_other_function(job.classifier, certified)
     evaluation.work_on(job, chosen, log.out or default_log(chosen, NAME), log, dry_run, json)
 
 

@@ -150,7 +150,7 @@ def plan_attack(
         n=settings.n, alpha=settings.alpha, seed=settings.seed, backend=BACKEND,
         **{name: there[name] for name in names if there.get(name) is not None},
     )  # fmt: skip
-    job = prepare(model, asked, resolve_vote(asked), source, given, computing)
+    job = prepare(model, asked, resolve_vote(asked), source, given, computing, certified)
     here = job.identity()
     if other := [name for name in SAME if there.get(name) != here[name]]:
         raise UsageError(f"{certified} was made with another {' and '.join(other)}; certify this model anew")

@@ -15,8 +15,8 @@ from smoothctl.base import console
 from smoothctl.base.devices import choose_device
 from smoothctl.base.errors import UsageError
 from smoothctl.base.settings import keyword_settings
+from smoothctl.evaluation.classifier import ready
 from smoothctl.evaluation.plan import warn_mismatch, warn_other_function
-from smoothctl.hooks.defaults import BACKEND
 from smoothctl.hooks.registry import registry
 from smoothctl.images.datasets import EIGHT_BIT, to_pixels
 from smoothctl.images.files import open_image
@@ -25,11 +25,11 @@ from smoothctl.models.checkpoint import load_model, require_sigma
 from smoothctl.models.composition import denoised
 from smoothctl.models.import_checkpoint import assumptions
 from smoothctl.models.settings import ModelSource
-from smoothctl.records.log import default_log, read_sidecar
-from smoothctl.smoothing.backends import automatic_batch_size, make_ready
+from smoothctl.records.log import default_log
+from smoothctl.smoothing.backends import automatic_batch_size
 from smoothctl.smoothing.predict import Prediction, resolve_vote
 from smoothctl.smoothing.sampling import Sampler
-from smoothctl.smoothing.settings import AUTO, Computing, PredictSettings
+from smoothctl.smoothing.settings import Computing, PredictSettings
 
 
 @dataclass(frozen=True)
@@ -73,10 +73,7 @@ def predict_files(
     warn_mismatch(loaded, sigma, noise)
     images = [read_image(Path(path), info.input_shape) for path in paths]
     size = computing.batch_size or automatic_batch_size(info.input_shape, device)
-    backend = settings.backend
-    if backend == AUTO:
-        backend = read_sidecar(certified).get("settings", {}).get("backend") or BACKEND
-    classifier = make_ready(loaded.classifier, info.input_shape, device, size, settings.precision, backend)
+    settings, classifier = ready(loaded, settings, device, size, vote.n * len(images), certified)
     warn_other_function(classifier, certified)
     sampler: Sampler[Prediction] = Sampler(
         classifier, registry().find("noise", noise).value, sigma, settings.seed, device, size,

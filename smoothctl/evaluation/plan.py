@@ -15,6 +15,7 @@ from smoothctl.base import console
 from smoothctl.base.devices import choose_device, versions
 from smoothctl.base.errors import UsageError
 from smoothctl.evaluation.classes import match_classes
+from smoothctl.evaluation.classifier import ready
 from smoothctl.hooks.backends import Classifier
 from smoothctl.hooks.datasets import Dataset, LabelledImages
 from smoothctl.hooks.noises import Noise
@@ -38,7 +39,7 @@ from smoothctl.models.import_checkpoint import assumptions
 from smoothctl.models.settings import ModelSource
 from smoothctl.records.log import read_sidecar
 from smoothctl.smoothing.arithmetic import Arithmetic, arithmetic_for
-from smoothctl.smoothing.backends import automatic_batch_size, make_ready
+from smoothctl.smoothing.backends import automatic_batch_size
 from smoothctl.smoothing.predict import MajorityVote, majority
 from smoothctl.smoothing.procedure import Procedure
 from smoothctl.smoothing.sampling import Sampler
@@ -167,9 +168,11 @@ def prepare(
     source: DataSource,
     given: ModelSource,
     computing: Computing,
+    recorded: Path,
 ) -> Job:
     """Load and check everything that a job needs, before any sampling.
 
+    ``recorded``: the log whose precision and backend are taken where the settings leave them open, if it is there.
     Raises UsageError for what does not fit together, and warns of a sigma that the model was not trained for.
     """
     plugins = registry()
@@ -193,7 +196,7 @@ def prepare(
     indices = settings.indices(len(images))
     size = computing.batch_size or automatic_batch_size(shape, device)
     passes = procedure.likely_samples * len(indices)
-    classifier = make_ready(model.classifier, shape, device, size, settings.precision, settings.backend, passes)
+    settings, classifier = ready(model, settings, device, size, passes, recorded)
     sources = (entry, noise, find_architecture(model.info.arch))
     levels = levels_of(images)
     rule = procedure.rules(arithmetic_for(noise.value, sigma, levels), math.prod(shape))
@@ -209,7 +212,9 @@ def warn_other_function(classifier: Classifier, certified: Path) -> None:
     for key in ("precision", "backend"):
         here = getattr(classifier, key)
         if there.get(key, here) != here:
-            console.warn(f"{certified} was certified with {key} {there[key]}, this predicts with {here}")
+            console.warn(
+                f"{certified} was certified with {key} {there[key]}, this predicts with {here}; auto takes the same"
+            )
 
 
 def warn_mismatch(model: Model, sigma: float, noise: str) -> None:

@@ -54,7 +54,14 @@ class Smoothing(Subset):
         str | None, Option("Noise; `smoothctl plugins` lists them.", default="the model's", panel=RUNNING)
     ] = None
     seed: Annotated[Seed, Option("Seed of all randomness.", panel=RUNNING)] = 0
-    precision: Annotated[Precision, Option("fp32, tf32, bf16 or fp16; logs record it.", panel=RUNNING)] = "fp32"
+    precision: Annotated[
+        Precision | Literal["auto"],
+        Option(
+            "fp32, tf32, bf16, fp16, or auto: that of the model's log, else the one that is measured to be the fastest "
+            "here and answers alike; logs record it.",
+            panel=RUNNING,
+        ),
+    ] = "fp32"
     backend: Annotated[
         str,
         Option(

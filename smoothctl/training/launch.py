@@ -11,6 +11,7 @@ from smoothctl.base import console
 from smoothctl.base.devices import choose_device
 from smoothctl.base.errors import UsageError
 from smoothctl.base.settings import keyword_settings
+from smoothctl.base.timing import describe, fastest
 from smoothctl.hooks.datasets import Dataset
 from smoothctl.hooks.registry import registry
 from smoothctl.hooks.trackers import Tracker
@@ -27,7 +28,7 @@ from smoothctl.training.distributed import join_group
 from smoothctl.training.execution import Execution
 from smoothctl.training.initial import check_initial, load_initial
 from smoothctl.training.noisy_accuracy import run_is_at_chance
-from smoothctl.training.precision import fastest, step_seconds
+from smoothctl.training.precision import step_seconds
 from smoothctl.training.recipes import Choice, resolve_settings
 from smoothctl.training.run import fill_directory
 from smoothctl.training.sanity_check import SanityCheck, plan_check
@@ -203,7 +204,7 @@ def _measured(settings: TrainSettings, dataset: Dataset, execution: Execution, r
             network = build_classifier(settings.arch, len(dataset.class_names), shape, settings.arch_options)
             seconds = step_seconds(network, shape, execution.device, settings.batch_size)
             found = fastest(seconds)
-            told = ", ".join(f"{name} {1000 * each:.1f} ms" for name, each in seconds.items())
+            told = describe(seconds)
             console.note(f"--precision auto: {found} (forward and backward pass of a small batch: {told})")
     return settings.model_copy(update={"precision": execution.group.from_leader(found)})
 
