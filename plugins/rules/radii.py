@@ -73,12 +73,16 @@ def plan(case: Case) -> Callable[[], Rule[Certificate]]:
 
 
 def group_sequential(n0: int, plan: Plan) -> Rule[Certificate]:
-    """Select, then one interim analysis after the other until every radius of the plan is proved or out of reach."""
-    from .group_sequential import is_futile
+    """Select on n0 noise samples, or as few as make the class clear; then one interim analysis after the other until
+    every radius of the plan is proved or out of reach."""
+    from .group_sequential import is_clear, is_futile, schedule
 
-    selection = yield Request(Stream.SELECT, n0)
-    top = int(selection.argmax())
-    known = n0, n0 - int(selection[top])
+    for selected in schedule(n0):
+        selection = yield Request(Stream.SELECT, selected)
+        top = int(selection.argmax())
+        known = selected, selected - int(selection[top])
+        if is_clear(*known):
+            break
     proved = 0
     if is_futile(plan, proved, 0, 0, known):
         return without_estimate(top, selection, "not certified")

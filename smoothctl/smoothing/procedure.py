@@ -115,12 +115,16 @@ def skipping_misclassified(rule: Rule[Certificate], label: int) -> Rule[Certific
     request = next(rule)
     while True:
         votes = yield request
-        top = int(votes.argmax())
-        if request.stream is Stream.SELECT and top != label:
-            rule.close()
-            return without_estimate(top, votes, "misclassified")
+        selecting = request.stream is Stream.SELECT
+        certificate: Certificate | None = None
         try:
             request = rule.send(votes)
         except StopIteration as stop:
-            result: Certificate = stop.value
-            return result
+            certificate = stop.value
+        if selecting and (certificate or request.stream is not Stream.SELECT):
+            top = int(votes.argmax())
+            if top != label:
+                rule.close()
+                return without_estimate(top, votes, "misclassified")
+        if certificate:
+            return certificate

@@ -35,9 +35,9 @@ def check_rule(rule: StoppingRule, n0: int | None = None, n: int | None = None) 
     """Compute violation / alpha of a rule, for its examples of options and each bound; raise AssertionError above 1.
 
     Two classes, the worst p_A, noise in exact arithmetic and noise whose law is a little off. ``n0`` and ``n`` are
-    small, since every sequence of votes is tried: 3 and 40, or 1 and 12 for a rule with a pilot.
+    small, since every sequence of votes is tried: 3 and 22, or 1 and 12 for a rule with a pilot.
     """
-    for name, procedure in procedures(rule, n0 or (1 if rule.pilot else 3), n or (12 if rule.pilot else 40)).items():
+    for name, procedure in procedures(rule, n0 or (1 if rule.pilot else 3), n or (12 if rule.pilot else 22)).items():
         for distance in (0.0, 1e-6):
             ratio, p, sequences = violation(procedure, distance)
             assert sequences > 1, f"{name} asks for no votes"

@@ -18,7 +18,7 @@ from smoothctl.testing import check_rule
 from smoothctl.testing.rules import SIGMA, enumerate_claims, violation, worst
 from tests.benchmarks import guarantee
 
-RULES = {name: each for name, each in guarantee.every_rule(3, 40).items() if not each.rule.pilot}
+RULES = {name: each for name, each in guarantee.every_rule(3, 40, 22).items() if not each.rule.pilot}
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -30,7 +30,7 @@ def test_no_rule_is_wrong_more_often_than_alpha(name: str, distance: float) -> N
 
 
 def test_a_larger_n_from_an_independent_pilot_costs_no_alpha() -> None:
-    ratio, _, _ = violation(guarantee.every_rule(1, 12)["budget budget=draft binary"])
+    ratio, _, _ = violation(guarantee.every_rule(1, 12, 12)["budget budget=draft binary"])
     assert 0.1 < ratio <= 1.0
 
 

@@ -146,12 +146,12 @@ def constant_acr(frame: Frame) -> float | None:
 
 
 def evaluations(frame: Frame) -> float | None:
-    """Mean number of noisy copies an image, selection included; None if the log does not say."""
+    """Mean number of noise samples an image, selection included; None if the log does not say."""
     if (frame.n < 0).all():
         return None
     selected = float(frame.settings.get("n0", 0))
-    if frame.tells.n_from == "pilot" and frame.selection_text:
-        # A pilot may extend the selection.
+    if frame.tells.n_from != "settings" and frame.selection_text:
+        # A pilot may extend the selection, and a clear one stops before n0.
         selected = float(np.mean([sum(parse_votes(text).values()) for text in frame.selection_text]))
     return float(np.mean(np.maximum(frame.n, 0))) + selected
 

@@ -27,7 +27,11 @@ from smoothctl.hooks.registry import registry
 GAUSSIAN = registry().find("noise", "gaussian").value
 ALPHA = 0.001
 
-# Computed independently, for interim analyses at 100, 200, 300, ... 83600, 100000 and alpha = .001.
+# Computed independently, for these interim analyses and alpha = .001.
+ANALYSES = (
+    *(100, 200, 300, 400, 600, 800, 1100, 1500, 2000, 2600, 3400, 4500, 5900, 7700, 10100, 13200, 17200, 22400, 29200),
+    *(38000, 49400, 64300, 83600, 100000),
+)
 KNOWN = {
     0: (31, 73, 117, 160, 250, 343, 484, 673, 911, 1199, 1584, 2118, 2800, 3679, 4855, 6379, 8348, 10913, 14275,
         18630, 24281, 31674, 41260, 49405),
@@ -37,7 +41,7 @@ KNOWN = {
 
 @pytest.mark.parametrize("z", KNOWN)
 def test_boundaries_equal_known_ones(z: int) -> None:
-    assert boundary(float(stats.norm.cdf(z)), ALPHA, schedule(100_000)) == KNOWN[z]
+    assert boundary(float(stats.norm.cdf(z)), ALPHA, ANALYSES) == KNOWN[z]
 
 
 def test_the_last_boundary_is_never_easier_than_the_test_with_fixed_n() -> None:
@@ -91,12 +95,12 @@ def test_least_probability_inverts_the_radius(z: float, sigma: float) -> None:
     assert p == 0.5 or GAUSSIAN.radius(float(np.nextafter(p, 0)), sigma) < sigma * z
 
 
-def test_looks_grow_and_end_at_the_limit() -> None:
+def test_sample_sizes_grow_and_end_at_the_limit() -> None:
     sizes = schedule(125_000)
-    assert sizes[0] == 100
+    assert sizes[:12] == (10, 12, 15, 18, 22, 27, 33, 40, 48, 58, 70, 84)
     assert sizes[-1] == 125_000
     assert all(before < after for before, after in pairwise(sizes))
-    assert schedule(70) == (70,)
+    assert schedule(7) == (7,)
 
 
 def test_futility_sees_the_hopeless_and_spares_the_hopeful() -> None:
