@@ -63,6 +63,7 @@ from .reporting.output.layout import figures as figures
 from .reporting.output.layout import words as words
 from .smoothing.certify import certify as certify
 from .smoothing.exporting import export_onnx as export_onnx
+from .smoothing.exporting import run_onnx as run_onnx
 from .smoothing.predict import Prediction as Prediction
 from .smoothing.predict import predict as predict
 from .smoothing.smoothed import SmoothedClassifier as SmoothedClassifier

@@ -11,7 +11,7 @@ import typer
 from smoothctl.base import console
 from smoothctl.cli import options
 from smoothctl.images.settings import DataSource
-from smoothctl.models.settings import ConvertSettings, ModelSource
+from smoothctl.models.settings import EXPORTED, ConvertSettings, ModelSource
 
 if TYPE_CHECKING:
     from smoothctl.models.checkpoint import Model
@@ -20,7 +20,8 @@ NAME = "convert"
 EXAMPLES = (
     "Examples: `smoothctl convert checkpoint.pth.tar r110.pt --sigma 0.25`; "
     "`smoothctl convert a.pt b.pt c.pt ensemble.pt`; "
-    "`smoothctl convert clean.th clean.pt --normalize imagenet --sigma 0`"
+    "`smoothctl convert clean.th clean.pt --normalize imagenet --sigma 0`; "
+    "`smoothctl convert runs/student model.onnx`"
 )
 
 
@@ -28,7 +29,9 @@ EXAMPLES = (
 def command(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="OLD... NEW", help="Model files, and the file to write: .pt or .safetensors."),
+        typer.Argument(
+            metavar="OLD... NEW", help="Model files or runs, and the file to write: .pt, .safetensors, .onnx or .pt2."
+        ),
     ],
     settings: ConvertSettings,
     given: ModelSource,
@@ -36,11 +39,15 @@ def command(
     json: options.Json = False,
     config: options.Config = None,
 ) -> None:
-    """Write a model file of smoothctl from a third-party one, with everything on record.
+    """Write a model file of smoothctl from a third-party one, with everything on record; or export one.
 
     Several OLD become one ensemble, whose logits are averaged; with --denoiser, a denoiser stands in
     front. Architecture, classes and normalization layer are taken from the file or its weights where they
     decide it, and what is assumed is said; what nothing decides is asked for.
+
+    A NEW that ends in .onnx (ONNX) or .pt2 (torch.export) is for other runtimes: the base classifier with its
+    normalization layer, from pixels in [0,1] to logits, with classes, input size, sigma and noise in its metadata.
+    Noise and votes are left to the caller.
     """
     from smoothctl.models.convert import convert
 
@@ -57,6 +64,13 @@ def show(new: Path, model: Model, as_json: bool) -> None:
     from smoothctl.cli.outcomes import own_code
 
     info = model.info
+    if new.suffix in EXPORTED:
+        shape = ",".join(map(str, info.input_shape))
+        console.result(
+            f"{new}: {info.arch}, from pixels [N,{shape}] in [0,1] to logits [N,{len(info.class_names)}]; a caller "
+            f"adds {info.noise} noise{f' of sigma {info.sigma:g}' if info.sigma else ''} and counts votes"
+        )
+        return
     sigma = "an unknown sigma" if info.sigma is None else f"sigma {info.sigma:g}"
     asked = "" if info.sigma else " --sigma SIGMA"
     console.result(

@@ -1,4 +1,4 @@
-"""Model files of our own from third-party ones, and several models as one."""
+"""Model files of our own from third-party ones, several models as one, and files for other runtimes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from smoothctl.base import console
 from smoothctl.base.errors import UsageError
 from smoothctl.base.settings import keyword_settings
 from smoothctl.hooks.registry import registry
@@ -13,17 +14,18 @@ from smoothctl.images.datasets import default_split, open_dataset
 from smoothctl.images.settings import DataSource
 from smoothctl.models.checkpoint import Model, load_model, save_model
 from smoothctl.models.composition import combine, denoised
+from smoothctl.models.exporting import export_model
 from smoothctl.models.import_checkpoint import assumptions
-from smoothctl.models.settings import ConvertSettings, ModelSource
+from smoothctl.models.settings import EXPORTED, ConvertSettings, ModelSource
 
-ENDINGS = (".pt", ".safetensors")
+ENDINGS = (".pt", ".safetensors", *EXPORTED)
 
 
 @keyword_settings
 def convert(
     old: Sequence[Path | str], new: Path | str, settings: ConvertSettings, given: ModelSource, source: DataSource
 ) -> Model:
-    """Write a model file of our own from third-party files; several become one ensemble; return what was written.
+    """Write a model file of our own, or one for another runtime; several become one ensemble; return what was written.
 
     Raises UsageError for what nothing decides, and where a file would be replaced, and SmoothctlError for files
     that do not fit.
@@ -34,7 +36,11 @@ def convert(
     whole = loaded[0] if len(loaded) == 1 else combine(loaded)
     model = replace(denoised(whole, given.denoiser, settings.sigma), path=target)
     target.parent.mkdir(parents=True, exist_ok=True)
-    save_model(target, model.info, model.classifier.network.state_dict())
+    if target.suffix in EXPORTED:
+        difference = export_model(model, target)
+        console.note(f"{target} agrees with PyTorch: logits differ by at most {difference:.1g} (batches of 1 to 40)")
+    else:
+        save_model(target, model.info, model.classifier.network.state_dict())
     return model
 
 
@@ -42,7 +48,7 @@ def _check_places(old: Sequence[Path], new: Path, overwrite: bool) -> None:
     if not old:
         raise UsageError("give both the files: smoothctl convert OLD NEW")
     if new.suffix not in ENDINGS:
-        raise UsageError(f"NEW is the last file and ends in {' or '.join(ENDINGS)}, not {new.name}")
+        raise UsageError(f"NEW is the last file and ends in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, not {new.name}")
     if new.resolve() in [path.resolve() for path in old]:
         raise UsageError(f"{new} is the file to be converted; choose another for what is written")
     if new.exists() and not overwrite:

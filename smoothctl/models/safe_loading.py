@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from smoothctl.base.errors import SmoothctlError
+from smoothctl.models.settings import EXPORTED
 
 FORMAT = "smoothctl-model-1"
 COUNTER = "num_batches_tracked"
@@ -32,6 +33,8 @@ def read_content(file: Path) -> Any:
     NumPy scalars, paths and argparse's plain Namespace are read; any other object is refused with a
     SmoothctlError, as is what is no such file or unpacks to far more than its size.
     """
+    if file.suffix in EXPORTED:
+        raise SmoothctlError(f"{file} is for other runtimes; give the run or model file that it was exported from")
     try:
         if _is_safetensors(file):
             return _read_safetensors(file)

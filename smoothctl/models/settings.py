@@ -11,6 +11,10 @@ from smoothctl.base.settings import Count, Option, Pairs, Settings
 
 MODEL = "Model file"
 
+ONNX, PROGRAM = ".onnx", ".pt2"
+EXPORTED = (ONNX, PROGRAM)
+"""Endings of files for other runtimes, which are written and never read."""
+
 
 class ModelSource(Settings):
     """How a third-party model file is to be read, and what stands in front of the model."""

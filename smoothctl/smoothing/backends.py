@@ -17,12 +17,9 @@ from smoothctl.base.errors import UsageError
 from smoothctl.hooks.backends import Backend, Classifier, Workload
 from smoothctl.hooks.defaults import BACKEND
 from smoothctl.hooks.registry import registry
+from smoothctl.smoothing.agreement import AGREEMENT, largest_difference, probe_images
 from smoothctl.smoothing.outputs import find_logits, input_dtype
 from smoothctl.smoothing.settings import AUTO, Precision
-
-AGREEMENT = 1e-3
-PROBES = 64
-SIZES = [40, 17, 6, 1]
 
 
 def plain(model: nn.Module) -> Classifier:
@@ -53,7 +50,7 @@ def make_ready(
     """
     work = Workload(shape, device, batch_size, precision)
     reference = plain(model)
-    probes = torch.rand(PROBES, *shape, generator=torch.Generator().manual_seed(0)).to(device)
+    probes = probe_images(shape, device)
     for candidate in _candidates(backend, work, passes):
         refuse = _refusing if backend == candidate.name != BACKEND else _passing_over
         try:
@@ -91,23 +88,14 @@ def _candidates(name: str, work: Workload, passes: float) -> list[Backend]:
 
 
 def _agree(candidate: Classifier, reference: Classifier, probes: Tensor, refuse: Callable[[str, str], bool]) -> bool:
-    """Whether logits agree with the reference on noisy probes, in batches of several sizes.
-
-    If they do not, or cannot be computed (an exported network may hold the size of the batch that it was exported
-    with), that is what ``refuse`` makes of it.
-    """
-    expected = reference.logits(probes)
+    """Whether logits agree with the reference; if not, or if they cannot be computed, it is for ``refuse`` to say."""
     try:
-        got = torch.cat([candidate.logits(part) for part in probes.split(SIZES)])
+        difference = largest_difference(candidate.logits, reference.logits, probes)
     except torch.OutOfMemoryError:
         raise
     except Exception as error:
         reason = " ".join(str(error).split())[:120]
         return refuse(candidate.backend, f"cannot evaluate batches of every size ({reason})")
-    if not torch.isfinite(expected).all():
-        return not bool(torch.isfinite(got).all())  # the network is broken, which is said where it votes
-    scale = max(1.0, float(expected.abs().max()))
-    difference = float((got - expected).abs().max()) / scale
     if difference <= AGREEMENT:
         return True
     return refuse(candidate.backend, f"does not agree with PyTorch here (logits differ by {difference:.2g})")

@@ -8,13 +8,11 @@ from smoothctl_plugins.backends.eager import fold_batch_norm
 from torch import nn
 
 from smoothctl.base.errors import UsageError
-from smoothctl.hooks.registry import Registered, Source, registry
-from smoothctl.models.classifier import build_classifier, sketch_network
+from smoothctl.models.classifier import build_classifier
 from smoothctl.smoothing.backends import automatic_batch_size, make_ready, plain
 
 SHAPE = (3, 16, 16)
 CPU = torch.device("cpu")
-LARGEST = 13_000_000
 
 
 @pytest.fixture(scope="module")
@@ -87,28 +85,6 @@ def test_what_holds_the_size_of_a_batch_falls_back(capsys: pytest.CaptureFixture
         assert "so it is not used" in capsys.readouterr().err
         with pytest.raises(UsageError, match="onnxruntime"):
             make_ready(network, SHAPE, CPU, 16, backend="onnxruntime")
-
-
-def _small_ones() -> list[Registered]:
-    """Of each plugin for small images, its smallest network: larger ones take the same road."""
-    found: dict[Source, tuple[int, Registered]] = {}
-    for entry in registry().all("architecture"):
-        sketch = None if entry.name.endswith("/") else sketch_network(entry, 10, (3, 32, 32))
-        if sketch is None or entry.value.dataset != "cifar10":
-            continue
-        size = sum(value.numel() for value in sketch.parameters())
-        if size < LARGEST and size < found.get(entry.source, (LARGEST, entry))[0]:
-            found[entry.source] = size, entry
-    return [entry for _, entry in found.values()]
-
-
-@pytest.mark.parametrize("entry", _small_ones(), ids=lambda entry: entry.name)
-def test_every_plugin_for_small_images_is_evaluated_alike_by_auto(entry: Registered) -> None:
-    network = build_classifier(entry.name, 10, (3, 32, 32)).eval().requires_grad_(False)
-    ready = make_ready(network, (3, 32, 32), CPU, 8)
-    for count in (8, 3):
-        x = torch.rand(count, 3, 32, 32)
-        torch.testing.assert_close(ready.logits(x), plain(network).logits(x), rtol=1e-3, atol=1e-3)
 
 
 def test_auto_takes_a_backend_that_agrees(model: nn.Module) -> None:
