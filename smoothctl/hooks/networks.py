@@ -57,7 +57,7 @@ class Architecture:
     architecture that ``normalizes`` is given pixels. ``example`` is a small member of a family; one without can
     only be made from files.
 
-    A family may make models of models: ``average(members)`` of several, ``denoise(classifier, path,
+    A family may make models of models: ``average(members, options)`` of several, ``denoise(classifier, path,
     sigma)`` with a denoiser of its kind, read from ``path``, in front (None: the path is of
     another kind; ``sigma`` is that of the noise, if it is known). Members of such a family keep
     each network behind its own normalising layer.
@@ -73,7 +73,7 @@ class Architecture:
     dataset: str | None = None
     normalizes: bool = False
     example: str = ""
-    average: Callable[[Sequence[Trained]], Trained] | None = None
+    average: Callable[[Sequence[Trained], Mapping[str, Any]], Trained] | None = None
     denoise: Callable[[Trained, Path, float | None], Trained | None] | None = None
 
 

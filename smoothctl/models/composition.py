@@ -8,7 +8,7 @@ holds all of it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,8 @@ from smoothctl.models.classifier import build_classifier
 from smoothctl.models.safe_loading import load_state
 
 
-def combine(models: Sequence[Model]) -> Model:
-    """Average several models as one base classifier.
+def combine(models: Sequence[Model], options: Mapping[str, Any]) -> Model:
+    """Average several models as one base classifier; ``options`` are those of the architecture that does it.
 
     Raises UsageError unless they share classes, image shape and noise; what they do not share of sigma is unknown.
     """
@@ -37,7 +37,7 @@ def combine(models: Sequence[Model]) -> Model:
         console.warn(f"the models were trained for different sigma: {', '.join(map(str, sigmas))}")
     for entry in registry().all("architecture"):
         if entry.value.average is not None:
-            return _compose(models, entry.value.average([_describe(model) for model in models]))
+            return _compose(models, entry.value.average([_describe(model) for model in models], options))
     raise UsageError("no architecture that averages models is installed; smoothctl plugins lists what is")
 
 

@@ -32,8 +32,11 @@ def convert(
     """
     olds, target = [Path(path) for path in old], Path(new)
     _check_places(olds, target, settings.overwrite)
-    loaded = [_load(path, settings, given, source) for path in olds]
-    whole = loaded[0] if len(loaded) == 1 else combine(loaded)
+    if len(olds) == 1:
+        whole = _load(olds[0], settings, given, source)
+    else:  # the options are those of the ensemble
+        each = given.model_copy(update={"arch_options": {}})
+        whole = combine([_load(path, settings, each, source) for path in olds], given.arch_options)
     model = replace(denoised(whole, given.denoiser, settings.sigma), path=target)
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.suffix in EXPORTED:

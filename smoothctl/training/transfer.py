@@ -112,7 +112,7 @@ def _load_teacher(
     )  # fmt: skip
     models = [load_model(path, device, given) for path in paths]
     led = cost.union(_lineage(model) for model in models)
-    return (models[0] if len(models) == 1 else combine(models)), led
+    return (models[0] if len(models) == 1 else combine(models, {})), led
 
 
 def _lineage(model: Model) -> list[Link]:

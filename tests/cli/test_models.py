@@ -139,6 +139,11 @@ def test_an_ensemble_of_checkpoints_averages_their_logits(colour: Path, tmp_path
         torch.testing.assert_close(load_model(new).classifier(x), mean)
     assert load_model(new).info.sigma == 0.25
     certify(new, colour, tmp_path / "log.tsv")
+    again = tmp_path / "consensus.pt"
+    assert run(["convert", str(first), str(second), str(again), "--arch-option", "consensus=2"]) == 0
+    assert load_model(again).info.arch_options["consensus"] == "2"
+    certify(again, colour, tmp_path / "consensus.tsv")
+    assert run(["convert", str(first), str(second), str(tmp_path / "c.pt"), "--arch-option", "consensus=3"]) == 2
 
 
 def test_a_denoiser_before_a_strangers_classifier(colour: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from smoothctl import certify, predict
+from smoothctl import UsageError, certify, predict
 from smoothctl.cli import run
 from smoothctl.models.checkpoint import load_model, save_model
 from smoothctl.models.classifier import BaseClassifier, build_classifier
@@ -159,6 +159,33 @@ def test_an_ensemble_is_the_mean_of_its_members(average: str) -> None:
         torch.testing.assert_close(model(x), mean)
         inner = model.network.members[0].network  # type: ignore[union-attr,index]
         torch.testing.assert_close(parts[0], inner((x - 0.1) / 0.3))
+
+
+def test_members_after_a_consensus_are_asked_about_the_other_images_only() -> None:
+    torch.manual_seed(0)
+    names, x = "ensemble/lenet+lenet+lenet", torch.rand(200, 1, 8, 8)
+    every = build_classifier(names, 3, (1, 8, 8)).eval()
+    some = build_classifier(names, 3, (1, 8, 8), {"consensus": 2}).eval()
+    some.load_state_dict(every.state_dict())
+    asked: list[int] = []
+    some.network.members[2].register_forward_hook(lambda _, inputs, logits: asked.append(len(logits)))  # type: ignore
+    with torch.no_grad():
+        first, second, _ = (member(x) for member in every.network.members)  # type: ignore[union-attr]
+        agreed = first.argmax(1) == second.argmax(1)
+        assert 0 < agreed.sum() < len(x)
+        expected = torch.where(agreed[:, None], (first + second) / 2, every(x))
+        torch.testing.assert_close(some(x), expected)
+        assert asked == [int((~agreed).sum())]
+        for row in range(3):
+            torch.testing.assert_close(some(x[row : row + 1]), expected[row : row + 1])
+    some.train()(x)
+    assert asked[-1] == len(x)
+
+
+@pytest.mark.parametrize("consensus", [1, "4", "two", 2.5, True])
+def test_a_consensus_of_no_members_is_refused(consensus: object) -> None:
+    with pytest.raises(UsageError, match="consensus=.* it is a number from 2 to 3"):
+        build_classifier("ensemble/lenet+lenet+lenet", 10, (1, 8, 8), {"consensus": consensus})
 
 
 def test_a_sigma_that_the_model_was_not_trained_for_is_said(
