@@ -59,8 +59,8 @@ def _open_folder(folder: Path) -> Any:
 
     try:
         return datasets.load_from_disk(str(folder))
-    except (OSError, ValueError, KeyError) as error:
-        raise UsageError(f"{folder} was not written by save_to_disk ({_line(error)})") from None
+    except Exception as error:  # what damaged files make pyarrow and datasets raise has no end
+        raise UsageError(f"{folder} was not written by save_to_disk, or is damaged ({_line(error)})") from None
 
 
 def _open_name(name: str, download: bool) -> Any:
@@ -98,7 +98,10 @@ def _find_columns(table: Any, name: str) -> TableImages:
 
     image = _choose(table.features, datasets.Image, "image", name)
     label = _choose(table.features, datasets.ClassLabel, "label", name)
-    labels = np.asarray(table.select_columns(label)[:][label])
+    try:
+        labels = np.asarray(table.select_columns(label)[:][label])
+    except Exception as error:  # as above
+        raise UsageError(f"{name}: its column {label} cannot be read ({_line(error)})") from None
     if None in labels or labels.min(initial=0) < 0:
         raise UsageError(f"{name}: some images of this split have no label; choose another with --split")
     return TableImages(table, image, tuple(labels.tolist()), tuple(table.features[label].names))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 from torch import Tensor
@@ -24,9 +27,16 @@ from smoothctl import (
 GROUND_TRUTH = "ILSVRC2012_validation_ground_truth.txt"
 DEVKIT = "ILSVRC2012_devkit_t12/data"
 KAGGLE = "LOC_val_solution.csv"
+READ_TABLE = """
+import json, sys
+from scipy.io import loadmat
+synsets = loadmat(sys.argv[1], squeeze_me=True, variable_names=["synsets"])["synsets"]
+print(json.dumps(dict(zip(map(int, synsets["ILSVRC2012_ID"]), map(str, synsets["WNID"])))))
+"""
 MAPPINGS = ("val.txt", KAGGLE, "val_labels.json", "val_map.txt", "val_list.txt", GROUND_TRUTH)
 
 
+@functools.cache
 def find_class_names() -> tuple[str, ...]:
     """The thousand WordNet ids in their sorted order, which timm brings along."""
     from timm.data.imagenet_info import ImageNetInfo
@@ -129,17 +139,26 @@ def _read_devkit(path: Path) -> dict[str, str]:
 
     Raises UsageError if the table is missing or lacks one of them.
     """
-    from scipy.io import loadmat
-
     table = path.with_name("meta.mat")
     try:
-        synsets = loadmat(table, squeeze_me=True)["synsets"]
-        wordnet = dict(zip(map(int, synsets["ILSVRC2012_ID"]), map(str, synsets["WNID"]), strict=True))
+        wordnet = _read_table(table)
         numbers = [int(line) for line in path.read_text().split()]
         return {f"ILSVRC2012_val_{at:08d}": wordnet[number] for at, number in enumerate(numbers, start=1)}
-    except (OSError, KeyError, ValueError, TypeError, NotImplementedError) as error:
+    except (OSError, KeyError, ValueError) as error:
         reason = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
         raise UsageError(f"{path} cannot be read with {table}, which says what its numbers mean ({reason})") from None
+
+
+def _read_table(table: Path) -> dict[int, str]:
+    """WordNet ids by number, read by another process: there are damaged tables on which scipy's reader crashes.
+
+    Raises ValueError if it cannot be read.
+    """
+    table.open("rb").close()  # what cannot be opened is not damaged
+    done = subprocess.run([sys.executable, "-c", READ_TABLE, str(table)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ValueError(next(iter(done.stderr.splitlines()[-1:]), f"the reader of .mat files ended {done.returncode}"))
+    return {int(number): str(name) for number, name in json.loads(done.stdout).items()}
 
 
 def augment(x: Tensor, draws: Draws) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from torch import Tensor
@@ -15,6 +16,7 @@ from smoothctl import (
     ImageFiles,
     Recipe,
     SmoothctlError,
+    UsageError,
     class_folders,
     fetching,
     find_classes,
@@ -43,10 +45,25 @@ def load(split: str, data: Path | None, download: bool) -> ImageFiles:
     names = find_classes(root / "train")
     if not (root / "val" / ANNOTATIONS).is_file():
         return class_folders(root / split, names)
-    place_of = {name: place for place, name in enumerate(names)}
-    lines = [line.split("\t")[:2] for line in (root / "val" / ANNOTATIONS).read_text().splitlines() if line]
-    paths = tuple(f"images/{file}" for file, _ in lines)
-    return ImageFiles(root / "val", paths, tuple(place_of[name] for _, name in lines), names)
+    files, labels = _read_annotations(root / "val" / ANNOTATIONS, {name: place for place, name in enumerate(names)})
+    return ImageFiles(root / "val", tuple(f"images/{file}" for file in files), labels, names)
+
+
+def _read_annotations(path: Path, labels: Mapping[str, int]) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """The names of the images and their labels; raises UsageError for a line that is none, with its number."""
+    read = []
+    try:
+        for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
+            file, tab, rest = line.partition("\t")
+            label = rest.partition("\t")[0].strip()
+            if not line.strip():
+                continue
+            if not tab or "/" in file or label not in labels:
+                raise ValueError(f"line {number} names no image with one of the classes in train: {line[:60]!r}")
+            read.append((file, labels[label]))
+    except ValueError as error:
+        raise UsageError(f"{path} cannot be read ({error}); unpack {FOLDER}.zip again") from None
+    return tuple(file for file, _ in read), tuple(label for _, label in read)
 
 
 def _find(place: Path) -> Path | None:

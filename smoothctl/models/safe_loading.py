@@ -7,7 +7,6 @@ import json
 import pathlib
 import pickle
 import re
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from smoothctl.base.archives import check_archive
 from smoothctl.base.errors import SmoothctlError
 from smoothctl.models.settings import EXPORTED
 
@@ -23,8 +23,6 @@ FORMAT = "smoothctl-model-1"
 COUNTER = "num_batches_tracked"
 # What torch's batch norm, its AveragedModel (SWA, EMA) and thop count. No output depends on them.
 COUNTERS = (COUNTER, "n_averaged", "total_ops", "total_params")
-# A file of torch's stores tensors as they are: only its pickle, a few percent, can be compressed.
-SLACK_BYTES = 1 << 20
 
 
 def read_content(file: Path) -> Any:
@@ -38,7 +36,7 @@ def read_content(file: Path) -> Any:
     try:
         if _is_safetensors(file):
             return _read_safetensors(file)
-        _check_archive(file)
+        check_archive(file)
         with torch.serialization.safe_globals(_harmless()):
             return torch.load(file, map_location="cpu", weights_only=True)
     except SmoothctlError:
@@ -78,22 +76,6 @@ def _harmless() -> list[Any]:
         argparse.Namespace,
         pathlib.PosixPath,
     ]
-
-
-def _check_archive(file: Path) -> None:
-    """Refuse a TorchScript program, and an archive that unpacks to far more than its size."""
-    if not zipfile.is_zipfile(file):
-        return
-    with zipfile.ZipFile(file) as archive:
-        entries = archive.infolist()
-    if any(part == "code" for entry in entries for part in entry.filename.split("/")[:-1]):
-        raise SmoothctlError(
-            f"{file} is a TorchScript program, which is code; where it was made, save its weights alone: "
-            f"torch.save(torch.jit.load({file.name!r}).state_dict(), 'weights.pt')"
-        )
-    unpacked = sum(entry.file_size for entry in entries)
-    if unpacked > 2 * file.stat().st_size + SLACK_BYTES:
-        raise SmoothctlError(f"{file} would unpack to {unpacked:,} bytes, which no file of torch's does")
 
 
 def _is_safetensors(file: Path) -> bool:

@@ -119,7 +119,8 @@ def read_sidecar(log: Path) -> dict[str, Any]:
     if not sidecar.exists():
         return {}
     there = checked(Sidecar, files.read_json(sidecar), f"{sidecar}, the settings of {log.name},")
-    plain = there.model_dump(exclude_unset=True)
+    # What is null is not stated, as what is left out.
+    plain = there.model_dump(exclude_unset=True, exclude_none=True)
     return {"settings": plain.get("settings", {}), "about": plain.get("about", {}), "planned": there.planned}
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from smoothctl.base import files
+from smoothctl.base.archives import check_archive
 from smoothctl.base.errors import SmoothctlError, UsageError
 from smoothctl.records.schema import Epoch, RunFile, checked
 
@@ -133,6 +134,7 @@ class RunDirectory:
 
         self.state.open("rb").close()  # what cannot be opened is not damaged
         try:
+            check_archive(self.state)
             state: dict[str, Any] = torch.load(self.state, map_location="cpu", weights_only=True)
             _ = state["network"], state["optimization"]
             for number, line in enumerate(_epochs(state["history"]), start=1):

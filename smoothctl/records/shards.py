@@ -11,8 +11,9 @@ from typing import Any
 
 from smoothctl.base import console, files, launcher
 from smoothctl.base.errors import UsageError
-from smoothctl.records.log import Log, complete_lines, read_log, settings_path
-from smoothctl.records.writer import index_of, read_settings, write_lines
+from smoothctl.records.columns import CERTIFY_COLUMNS, PREDICT_COLUMNS
+from smoothctl.records.log import Log, read_log, settings_path
+from smoothctl.records.writer import indexed, read_own_lines, read_settings, write_lines
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ def require_no_others(log: Path, shard: Shard) -> None:
 
 
 NOT_MERGED = "Nothing is merged"
+HEADERS = tuple("\t".join(columns) for columns in (CERTIFY_COLUMNS, PREDICT_COLUMNS))
 
 
 def share_path(log: Path, share: Shard) -> Path:
@@ -109,7 +111,7 @@ def merge_shares(path: Path, given: Mapping[str, Any], overwrite: bool = False) 
         files.require_same(other["settings"], first, part, NOT_MERGED)
     header, lines = _joined_rows(parts)
     described = {key: value for key, value in about[0]["about"].items() if key not in ("shard", "whole")}
-    whole = about[0]["about"].get("whole", len(lines))
+    whole = about[0]["about"].get("whole") or len(lines)
     if len(lines) < whole:
         raise UsageError(
             f"the shares {', '.join(part.name for part in parts)} hold {len(lines)} of {whole} images; "
@@ -126,7 +128,7 @@ def _sidecar_of_share(part: Path) -> dict[str, Any]:
     there = read_settings(part)
     if there is None:
         raise UsageError(f"{part} has no {settings_path(part).name}, so it is not known how it was made")
-    return there
+    return {"about": {}, **there}
 
 
 def _joined_rows(parts: Sequence[Path]) -> tuple[str, dict[int, str]]:
@@ -135,13 +137,13 @@ def _joined_rows(parts: Sequence[Path]) -> tuple[str, dict[int, str]]:
     header = ""
     for part in parts:
         read_log(part, allow_empty=True)  # or say what is wrong with it
-        (own, *rows), _ = complete_lines(part.read_text(encoding="utf-8"))
+        (own, *rows), _ = read_own_lines(part)
         header = header or own
-        if own != header:
-            raise UsageError(f"{part} has other columns than the shares before it")
+        if own not in HEADERS or own != header:
+            raise UsageError(f"{part} has other columns than the shares before it, or than a share of smoothctl has")
         clock = header.split("\t").index("time")
-        for row in rows:
-            cells, there = row.split("\t"), lines.setdefault(index_of(row), row).split("\t")
+        for index, row in indexed(part, rows):
+            cells, there = row.split("\t"), lines.setdefault(index, row).split("\t")
             if cells[:clock] + cells[clock + 1 :] != there[:clock] + there[clock + 1 :]:
-                raise UsageError(f"{part} has another row for idx {index_of(row)} than the shares before it")
+                raise UsageError(f"{part} has another row for idx {index} than the shares before it")
     return header, lines

@@ -12,6 +12,7 @@ from typing import Any
 from smoothctl.base import console, files
 from smoothctl.base.errors import UsageError
 from smoothctl.records.log import complete_lines, settings_path
+from smoothctl.records.schema import Sidecar, checked
 
 FORMAT = 1
 
@@ -37,19 +38,18 @@ class Writer:
 
     def on_record(self) -> set[int]:
         """The indices that the log holds now."""
-        lines, _ = complete_lines(self.path.read_text(encoding="utf-8"))
-        return {index_of(line) for line in lines[1:]}
+        return {index for index, _ in indexed(self.path, read_own_lines(self.path)[0][1:])}
 
     def absorb(self) -> frozenset[int]:
         """Take in, and then remove, what other workers left in part files; return its indices."""
         taken: set[int] = set()
         for part in sorted(self.path.parent.glob(f"{self.path.name}.worker*")):
             with files.exclusive(part):
-                lines, _ = complete_lines(part.read_text(encoding="utf-8"))
-                fresh = [line for line in lines if index_of(line) not in self.done]
-                self._put(fresh)
+                rows = indexed(part, read_own_lines(part)[0])
+                fresh = {index: line for index, line in rows if index not in self.done}
+                self._put(list(fresh.values()))
                 part.unlink()
-            taken |= {index_of(line) for line in fresh}
+            taken |= set(fresh)
         return frozenset(taken)
 
     def append(self, **cells: Any) -> None:
@@ -123,7 +123,7 @@ def open_log(
             files.write_json(settings_path(path), there)
             write_lines(path, ["\t".join(columns)])
             done = frozenset()
-        yield Writer(path, columns, done, there, complete_lines(path.read_text(encoding="utf-8"))[0])
+        yield Writer(path, columns, done, there, read_own_lines(path)[0])
         _sort(path)
 
 
@@ -145,46 +145,62 @@ def check_log_name(path: Path) -> None:
 
 
 def read_settings(path: Path) -> dict[str, Any] | None:
-    """What lies beside a log, or None; raises UsageError if it is something else than a log's settings."""
+    """What lies beside a log, or None; raises UsageError if it is something else than a log's settings, and
+    SmoothctlError, naming the entry, if these are damaged."""
     sidecar = settings_path(path)
     if not sidecar.exists():
         return None
     there = files.read_json(sidecar)
     if not isinstance(there, dict) or not isinstance(there.get("settings"), dict) or "planned" not in there:
         raise UsageError(f"{sidecar} does not hold the settings of a log; choose another --out")
+    checked(Sidecar, there, f"{sidecar}, the settings of {path.name},")
     return there
 
 
 def _rows_on_record(path: Path, columns: tuple[str, ...], indices: Collection[int]) -> frozenset[int]:
     """The images that are done; cut and failed rows are taken out. Raises UsageError for a damaged log."""
     remedy = "choose another --out, or --overwrite to start anew"
-    try:
-        lines, cut = complete_lines(path.read_text(encoding="utf-8"))
-        done = [index_of(line) for line in lines[1:] if line.endswith("\tok")]
-        places = [index_of(line) for line in lines[1:]]
-    except ValueError:
-        raise UsageError(f"{path} is damaged: a row does not begin with an index; {remedy}") from None
+    lines, whole = read_own_lines(path)
     if not lines or lines[0] != "\t".join(columns):
         raise UsageError(f"{path} is damaged: its first line is not a log's header; {remedy}")
+    rows = indexed(path, lines[1:])
+    places = [index for index, _ in rows]
     if len(set(places)) < len(places):
         raise UsageError(f"{path} is damaged: an idx is repeated; {remedy}")
     if strange := sorted(set(places) - set(indices)):
         raise UsageError(f"{path} holds idx {strange[0]}, which is not one of the images asked for; {remedy}")
-    if cut or len(done) < len(places):
-        write_lines(path, [lines[0], *(line for line in lines[1:] if line.endswith("\tok"))])
+    if odd := [index for index, line in rows if line.count("\t") != len(columns) - 1]:
+        raise UsageError(f"{path} is damaged: the row of idx {odd[0]} is not a row of this log; {remedy}")
+    done = {index: line for index, line in rows if line.endswith("\tok")}
+    if not whole or len(done) < len(rows):
+        write_lines(path, [lines[0], *done.values()])
     return frozenset(done)
 
 
 def _sort(path: Path) -> None:
     """Put the rows of a log in the order of their images, which may have been decided in another."""
-    (header, *rows), _ = complete_lines(path.read_text(encoding="utf-8"))
-    ordered = sorted(rows, key=index_of)
+    (header, *rows), _ = read_own_lines(path)
+    ordered = [line for _, line in sorted(indexed(path, rows))]
     if ordered != rows:
         write_lines(path, [header, *ordered])
 
 
-def index_of(line: str) -> int:
-    return int(line.split("\t", 1)[0])
+def read_own_lines(path: Path) -> tuple[list[str], bool]:
+    """The complete lines of a log of ours, and whether there are no others. Raises UsageError for what is no text."""
+    try:
+        lines, cut = complete_lines(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is damaged, or no log: it is no text ({error})") from None
+    return lines, not cut
+
+
+def indexed(path: Path, rows: Sequence[str]) -> list[tuple[int, str]]:
+    """The rows of a log with their indices. Raises UsageError for a row that does not begin with one."""
+    texts = [row.partition("\t")[0] for row in rows]
+    for text in texts:
+        if not (text.isascii() and text.isdigit() and len(text) < 20):
+            raise UsageError(f"{path} is damaged: a row does not begin with an index (but with {text[:40]!r})")
+    return list(zip(map(int, texts), rows, strict=True))
 
 
 def write_lines(path: Path, lines: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import torch
@@ -56,11 +57,21 @@ class Optimization:
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
+        """Go on from a state; one that does not fit raises whatever the optimiser does."""
         self.optimizer.load_state_dict(state["optimizer"])
+        _try_step(self.optimizer)
         self.scaler.load_state_dict(state["scaler"])
         if self.average is not None:
             self.average.load_state_dict(state["average"])
+
+
+def _try_step(optimizer: torch.optim.Optimizer) -> None:
+    """Take a step with a copy: optimisers look at what they have loaded only then."""
+    trial = copy.deepcopy(optimizer)
+    for group in trial.param_groups:
+        for parameter in group["params"]:
+            parameter.grad = torch.zeros_like(parameter)
+    trial.step()
 
 
 def build_optimizer(model: nn.Module, settings: TrainSettings, classes: int = 0) -> torch.optim.Optimizer:

@@ -256,7 +256,9 @@ class Trainer:
         try:
             self.model.network.load_state_dict(state["network"])
             self.optimization.load_state_dict(state["optimization"])
-        except (RuntimeError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except MemoryError:
+            raise
+        except Exception as error:  # what optimisers raise has no end
             raise SmoothctlError(
                 "the state for going on does not fit this network and optimiser, whose code may have changed since; "
                 f"--overwrite starts anew ({' '.join(str(error).split())[:120]})"

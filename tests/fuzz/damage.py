@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gzip
 import io
 import json
 import random
@@ -146,6 +147,44 @@ def archive(rng: random.Random, content: bytes) -> bytes:
     out = io.BytesIO()
     np.savez(out, **arrays)
     return out.getvalue()
+
+
+def safetensors(rng: random.Random, content: bytes) -> bytes:
+    """A file of safetensors whose description, or whose header, has other values."""
+    size = int.from_bytes(content[:8], "little")
+    header, tensors = json.loads(content[8 : 8 + size]), content[8 + size :]
+    if rng.randrange(3):
+        info = plain(rng, json.loads(header["__metadata__"]["info"]))
+        header["__metadata__"]["info"] = json.dumps(info)
+    else:
+        header = plain(rng, header)
+    packed_header = json.dumps(header).encode()
+    return len(packed_header).to_bytes(8, "little") + packed_header + tensors
+
+
+def words(rng: random.Random, content: bytes) -> bytes:
+    """A text with other words and lines."""
+    rows = [line.split(" ") for line in content.decode().split("\n")]
+    for _ in range(rng.choice((1, 1, 3))):
+        row, how = rng.choice(rows), rng.randrange(4)
+        place = rng.randrange(len(row))
+        if how <= 1:
+            row[place] = rng.choice(CELLS)
+        elif how == 2:
+            rows.insert(rng.randrange(len(rows)), list(row))
+        else:
+            del row[place:]
+            row.append("")
+    return "\n".join(" ".join(row) for row in rows).encode("utf-8", "surrogatepass")
+
+
+def packed(damage: Damage) -> Damage:
+    """The damage of what a file of gzip holds."""
+
+    def damage_content(rng: random.Random, content: bytes) -> bytes:
+        return gzip.compress(damage(rng, gzip.decompress(content)))
+
+    return damage_content
 
 
 def zipped(rng: random.Random, content: bytes) -> bytes:

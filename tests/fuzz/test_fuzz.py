@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
 
-from tests.fuzz.readers import READERS, Reader, hunt
+from tests.fuzz.hunting import Reader, hunt
+from tests.fuzz.readers import READERS
 
 INPUTS = 60
 
@@ -18,4 +20,4 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
 def test_a_damaged_file_is_a_result_or_one_line(reader: Reader, place: Path) -> None:
-    assert list(hunt(reader, place / reader.name, range(INPUTS))) == []
+    assert list(hunt(reader, place / reader.name, range(math.ceil(INPUTS * reader.share)))) == []

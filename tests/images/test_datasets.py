@@ -331,6 +331,23 @@ def test_the_devkits_numbers_mean_what_its_table_says(tmp_path: Path) -> None:
     savemat(devkit / "meta.mat", {"synsets": synsets})
     _, images = open_dataset(dataset("imagenet"), "val", tmp_path)
     assert [images[index][1] for index in range(2)] == [65, 970]
+    whole = (devkit / "meta.mat").read_bytes()
+    for damaged in (b"", b"junk", whole[:-40], whole[:200] + b"\xff" * 8 + whole[208:]):
+        (devkit / "meta.mat").write_bytes(damaged)
+        with pytest.raises(UsageError, match=r"with .*meta\.mat, which says what its numbers mean") as caught:
+            open_dataset(dataset("imagenet"), "val", tmp_path)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_table_on_which_its_reader_crashes_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from smoothctl_plugins.datasets import imagenet
+
+    picture(tmp_path / "val" / "ILSVRC2012_val_00000001.JPEG", size=(300, 260))
+    (tmp_path / "ILSVRC2012_validation_ground_truth.txt").write_text("1\n")
+    (tmp_path / "meta.mat").write_bytes(b"as it is")
+    monkeypatch.setattr(imagenet, "READ_TABLE", "import os; os.kill(os.getpid(), 11)")
+    with pytest.raises(UsageError, match=r"the reader of \.mat files ended -11"):
+        open_dataset(dataset("imagenet"), "val", tmp_path)
 
 
 def test_class_folders_of_imagenet_keep_their_numbers(tmp_path: Path) -> None:

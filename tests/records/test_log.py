@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from smoothctl.base.errors import SmoothctlError, UsageError
 from smoothctl.records.columns import CERTIFY_COLUMNS, COLUMNS, PREDICT_COLUMNS
 from smoothctl.records.log import format_votes, parse_votes, read_log, settings_path
+from smoothctl.records.shards import merge_shares
 from smoothctl.records.writer import open_log, part_path
 
 HEADER = "idx\tlabel\tpredict\tradius\tcorrect\ttime\n"
@@ -139,7 +141,7 @@ def test_packed_logs_are_read_and_the_settings_lie_beside_the_whole_name(tmp_pat
         ('{"settings": {"n": ""}}', r"settings\.n: .*\(it is ''\)"),
         ('{"settings": {"n0": {}}}', r"settings\.n0"),
         ('{"settings": {"alpha": 2}}', r"settings\.alpha"),
-        ('{"settings": {"sigma": NaN}}', r"settings\.sigma"),
+        ('{"settings": {"sigma": NaN}}', "NaN is no finite number"),
         ('{"settings": {"sigma": "0.25"}}', r"settings\.sigma"),
         ('{"settings": {"radii": [{}]}}', r"settings\.radii"),
         ('{"about": {"class_names": ["a", [[]]]}}', r"about\.class_names"),
@@ -148,7 +150,7 @@ def test_packed_logs_are_read_and_the_settings_lie_beside_the_whole_name(tmp_pat
             r"settings\.places, the radii that rows are about, is no list of radii",
         ),
         ('{"planned": -1}', "planned"),
-        ('{"planned": 1e400}', "planned"),
+        ('{"1e400 is no finite number": 1e400}', "planned"),
     ],
 )
 def test_damaged_settings_get_one_line_that_names_the_entry(tmp_path: Path, sidecar: str, words: str) -> None:
@@ -188,3 +190,39 @@ def test_whatever_stands_in_cells_ends_in_facts_or_one_line(tmp_path: Path, rows
         assert 0 <= row.radius < float("inf")
         assert -1 <= row.predict <= 10**7
         assert row.n is None or 0 <= row.n <= 10**12
+
+
+def test_a_setting_that_is_null_is_one_that_is_not_stated(tmp_path: Path) -> None:
+    write(tmp_path / "a.tsv", HEADER + "3\t1\t1\t0.1\t1\t1\n")
+    settings_path(tmp_path / "a.tsv").write_text('{"settings": {"n0": null, "sigma": 0.5}, "planned": 1, "about": {}}')
+    assert read_log(tmp_path / "a.tsv").settings == {"sigma": 0.5}
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e9999"])
+def test_numbers_that_no_float_holds_are_no_json(number: str, tmp_path: Path) -> None:
+    write(tmp_path / "a.tsv", HEADER + "3\t1\t1\t0.1\t1\t1\n")
+    settings_path(tmp_path / "a.tsv").write_text(f'{{"settings": {{"mine": {number}}}}}')
+    with pytest.raises(SmoothctlError, match=r"a\.json is not valid JSON \(.*is no finite number"):
+        read_log(tmp_path / "a.tsv")
+
+
+OWN = {"votes": "", "selection": "", "status": "ok"}
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda text: text.replace("\t", ","), "has other columns"),
+        (lambda text: text.encode("utf-16"), "cannot be read"),
+        (lambda text: text.replace("\n0\t", "\n0.0\t"), "does not begin with an index"),
+    ],
+)
+def test_a_damaged_shard_is_one_line(damage: Any, words: str, tmp_path: Path) -> None:
+    for shard in (1, 2):
+        log = tmp_path / f"a.share-{shard}-of-2.tsv"
+        with open_log(log, CERTIFY_COLUMNS, {"n": 10}, {"whole": 2}, [shard - 1], overwrite=False) as writer:
+            writer.append(**{**dict.fromkeys(CERTIFY_COLUMNS, "0"), **OWN, "idx": shard - 1})
+    damaged = damage(log.read_text().replace("\n1\t", "\n0\t"))
+    log.write_bytes(damaged if isinstance(damaged, bytes) else damaged.encode())
+    with pytest.raises(SmoothctlError, match=words):
+        merge_shares(tmp_path / "a.tsv", {})

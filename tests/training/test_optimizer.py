@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 
 import pytest
@@ -95,3 +96,23 @@ def test_cosine_and_warm_up() -> None:
     assert cosine.learning_rate(3, 1, 2) == pytest.approx((1 + math.cos(math.pi * 3.5 / 4)) / 2)
     warm = TrainSettings(epochs=4, lr=1.0, schedule="constant", warmup_epochs=2)
     assert [warm.learning_rate(epoch, step, 2) for epoch in (0, 1, 2) for step in (0, 1)] == [0.25, 0.5, 0.75, 1, 1, 1]
+
+
+@pytest.mark.parametrize("name", ["sgd", "adamw", "lamb", "adafactor"])
+def test_a_state_goes_on_exactly_or_is_refused_before_a_step(name: str) -> None:
+    def made() -> Optimization:
+        torch.manual_seed(0)
+        return Optimization(nn.Linear(3, 2), TrainSettings(optimizer=name, epochs=2), CPU, 2)
+
+    one, other = made(), made()
+    one.step(one.trained(torch.ones(1, 3)).square().mean(), 0.1)
+    state = copy.deepcopy(one.state_dict())
+    other.trained.load_state_dict(one.trained.state_dict())
+    other.load_state_dict(state)
+    for optimization in (one, other):
+        optimization.step(optimization.trained(torch.ones(1, 3)).square().mean(), 0.1)
+    assert torch.equal(one.trained.weight, other.trained.weight)
+    state["optimizer"]["param_groups"][0]["weight_decay"] = "text"
+    with pytest.raises(TypeError):
+        other.load_state_dict(state)
+    assert torch.equal(one.trained.weight, other.trained.weight)

@@ -87,3 +87,13 @@ def test_a_name_is_looked_up_in_the_cache_only(tmp_path: Path, monkeypatch: pyte
         open_dataset(ENTRY, "test", Path("nobody/has-this"))
     assert not calls
     assert not datasets.config.HF_HUB_OFFLINE
+
+
+@pytest.mark.parametrize("name", ["dataset_info.json", "state.json", "data-00000-of-00001.arrow"])
+@pytest.mark.parametrize("content", [b"", b"[]", b"5", b'{"features": 3, "_data_files": "x"}', b"\xff\xff\xff\xff"])
+def test_a_damaged_folder_is_one_line(name: str, content: bytes, tmp_path: Path) -> None:
+    table([0, 1]).save_to_disk(tmp_path / "d")
+    (tmp_path / "d" / name).write_bytes(content)
+    with pytest.raises(UsageError) as caught:
+        open_dataset(ENTRY, "all", tmp_path / "d")
+    assert "\n" not in str(caught.value)

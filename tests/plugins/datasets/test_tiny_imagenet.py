@@ -86,3 +86,23 @@ def test_a_failed_download_leaves_nothing(
     assert list(place.iterdir()) == []
     with pytest.raises(SmoothctlError):
         open_dataset(ENTRY, "val", place)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("val_0.JPEG n02\n", "line 1 names no image"),
+        ("val_0.JPEG\tn02\t0\n\nval_1.JPEG\tn99\t0\n", "line 3 names no image with one of the classes in train"),
+        ("../../a.JPEG\tn02\n", "line 1 names no image"),
+        ("val_0.JPEG\tn02\t\udc85\n", "can't decode byte 0x85"),
+    ],
+)
+def test_damaged_annotations_are_one_line(text: str, words: str, tmp_path: Path) -> None:
+    for name in ("n01", "n02"):
+        (tmp_path / "train" / name).mkdir(parents=True)
+        Image.new("RGB", (64, 64)).save(tmp_path / "train" / name / "0.JPEG")
+    (tmp_path / "val").mkdir()
+    (tmp_path / "val" / "val_annotations.txt").write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(UsageError, match=words) as caught:
+        open_dataset(ENTRY, "val", tmp_path)
+    assert "\n" not in str(caught.value)
