@@ -184,7 +184,7 @@ def test_members_after_a_consensus_are_asked_about_the_other_images_only() -> No
 
 @pytest.mark.parametrize("consensus", [1, "4", "two", 2.5, True])
 def test_a_consensus_of_no_members_is_refused(consensus: object) -> None:
-    with pytest.raises(UsageError, match="consensus=.* it is a number from 2 to 3"):
+    with pytest.raises(UsageError, match=r"consensus=.* it is a number from 2 to 3"):
         build_classifier("ensemble/lenet+lenet+lenet", 10, (1, 8, 8), {"consensus": consensus})
 
 
