@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class Ensemble(nn.Module):
     """The mean of the members' logits, or the logarithm of the mean of their probabilities.
 
-    consensus: in evaluation, members after so many are asked only about images on which these do not agree, and the mean
-    is over those that were asked (K-consensus, Horvath et al. 2022). None asks all.
+    consensus: in evaluation, members after so many are asked only about images on which these do not agree, and the
+    mean is over those that were asked (K-consensus, Horvath et al. 2022). None asks all.
     """
 
     def __init__(self, members: Sequence[nn.Module], average: str, consensus: int | None = None):
