@@ -154,8 +154,8 @@ def plan_attack(
     here = job.identity()
     if other := [name for name in SAME if there.get(name) != here[name]]:
         raise UsageError(f"{certified} was made with another {' and '.join(other)}; certify this model anew")
-    if job.noise.norm != "l2":
-        raise UsageError(f"attack searches in L2, and noise {job.noise.name} certifies in {job.noise.norm}")
+    if (norm := there.get("norm", job.noise.norm)) != "l2":
+        raise UsageError(f"attack searches in L2, and {certified} has radii in {norm}")
     radii = {row.idx: row.radius for row in log.rows if row.correct and row.radius}
     if not radii:
         raise UsageError(f"{certified} certifies no image for its label; there is nothing to attack")

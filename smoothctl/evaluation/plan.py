@@ -18,7 +18,7 @@ from smoothctl.evaluation.classes import match_classes
 from smoothctl.evaluation.classifier import ready
 from smoothctl.hooks.backends import Classifier
 from smoothctl.hooks.datasets import Dataset, LabelledImages
-from smoothctl.hooks.noises import Noise
+from smoothctl.hooks.noises import Noise, conversion
 from smoothctl.hooks.registry import Registered, provenance, registry
 from smoothctl.hooks.rules import Rule
 from smoothctl.images.datasets import (
@@ -79,7 +79,7 @@ class Job:
             "transform": transform_of(self.images),
             "sigma": self.sigma,
             "noise": self.noise.name,
-            "norm": self.noise.norm,
+            "norm": self.norm,
             "arithmetic": self.arithmetic.name,
             "backend": self.classifier.backend,
             "device": self.device.type,
@@ -89,6 +89,11 @@ class Job:
     @property
     def arithmetic(self) -> Arithmetic:
         return arithmetic_for(self.noise, self.sigma, self.levels)
+
+    @property
+    def norm(self) -> str:
+        """The norm of radii: the noise's, or that to which they are converted."""
+        return self.procedure.norm or self.noise.norm
 
     @property
     def split(self) -> str:
@@ -116,7 +121,13 @@ class Job:
             f"(idx {first}..{last} step {step}){self._brought_to}, "
             f"{self._at_most}{self.procedure.most_samples:,} forward passes each, "
             f"{'' if self.procedure.fixed_n else 'about '}{count * self.procedure.likely_samples:,} in all"
+            f"{self._converted}"
         )
+
+    @property
+    def _converted(self) -> str:
+        told = conversion(self.noise.norm, self.norm, math.prod(self.model.info.input_shape))
+        return f"; {told}" if told else ""
 
     @property
     def _brought_to(self) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from smoothctl.base.errors import UsageError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -14,6 +17,29 @@ if TYPE_CHECKING:
 
 ABSTAIN = -1
 """What stands in the place of a class when the smoothed classifier abstains."""
+
+NORMS = {"l1": 1.0, "l2": 2.0, "linf": math.inf}
+"""Norms that a radius can be converted between, and their orders p."""
+
+
+def stretch(norm: str, other: str, dimension: int) -> float:
+    """The largest ``norm`` of a vector of ``dimension`` values that is 1 in the norm ``other``, rounded up.
+
+    It is d^max(0, 1/p - 1/q) (Hoelder's inequality); a radius in ``norm``, divided by it, is one in ``other``. Raises
+    UsageError for a norm of another kind.
+    """
+    for name in (norm, other):
+        if name not in NORMS:
+            raise UsageError(f"a radius in {norm} cannot be converted to one in {other}")
+    excess = max(0.0, 1 / NORMS[norm] - 1 / NORMS[other])
+    return math.nextafter(float(dimension) ** excess * (1 + 2.0**-50), math.inf) if excess else 1.0
+
+
+def conversion(norm: str, other: str, dimension: int) -> str:
+    """Say what was done to radii in ``norm`` that are given in ``other``; empty if nothing."""
+    if norm == other:
+        return ""
+    return f"radii in {other.upper()} are {norm.upper()} radii divided by {stretch(norm, other, dimension):.4g}"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from smoothctl.base.errors import UsageError
 from smoothctl.records.run_directory import RunDirectory
-from smoothctl.reporting import sources
+from smoothctl.reporting import noises, sources
 from smoothctl.reporting.frames import Frame
 from smoothctl.reporting.measures import comparison, estimate, metrics, published, whatif
 from smoothctl.reporting.measures.resolution import printing, undecided
@@ -104,6 +104,7 @@ def assemble(
     said += impossible
     said += other_radii(certified, grid)
     noted += [f"{frame.name}: no ACR: {metrics.NO_ACR}" for frame in certified if frame.grid is not None]
+    noted += [f"{frame.name}: {told}" for frame in certified if (told := noises.converted(frame))]
     said += [line for frame in certified if (line := _undecided(frame, grid))]
     return Report(
         tuple(shown), tuple(predicted), grid, tuple(said), tuple(noted), rho, tuple(against), full, tuple(runs)

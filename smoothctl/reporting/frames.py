@@ -7,6 +7,7 @@ the norm of the noise and in units of pixels in [0,1].
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -120,6 +121,14 @@ class Frame:
     @property
     def norm(self) -> str:
         return str(self.settings.get("norm", "l2"))
+
+    @property
+    def values(self) -> int | None:
+        """How many values an image of the model has: C * H * W; None if the log does not say."""
+        shape = self.model("input_shape")
+        if not isinstance(shape, list) or not all(isinstance(side, int) and side > 0 for side in shape):
+            return None
+        return math.prod(shape)
 
     @property
     def class_names(self) -> tuple[str, ...]:

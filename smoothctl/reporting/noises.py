@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from smoothctl.base.errors import UsageError
-from smoothctl.hooks.noises import Noise
+from smoothctl.hooks.noises import NORMS, Noise, conversion, stretch
 from smoothctl.hooks.registry import registry
 from smoothctl.reporting.frames import Floats, Frame
 
@@ -25,7 +25,7 @@ def noise_of(frame: Frame) -> Noise | None:
 
 
 def radius_of(frame: Frame) -> Callable[[Floats], Floats] | None:
-    """What bounds on p_A prove with the noise and sigma of a log; None where either is not known."""
+    """What bounds on p_A prove with the noise, sigma and norm of a log; None where one is not known."""
     sigma = frame.sigma
     try:
         noise = noise_of(frame)
@@ -33,9 +33,26 @@ def radius_of(frame: Frame) -> Callable[[Floats], Floats] | None:
         return None
     if noise is None or sigma is None:
         return None
+    divisor = 1.0
+    if frame.norm != noise.norm:
+        values = frame.values
+        if values is None or not {frame.norm, noise.norm} <= set(NORMS):
+            return None
+        divisor = stretch(noise.norm, frame.norm, values)
 
     def radius(p: Floats) -> Floats:
         distinct, back = np.unique(p, return_inverse=True)
-        return np.array([noise.radius(value, sigma) if value >= 0.5 else 0.0 for value in distinct.tolist()])[back]
+        radii = [noise.radius(value, sigma) / divisor if value >= 0.5 else 0.0 for value in distinct.tolist()]
+        return np.array(radii)[back]
 
     return radius
+
+
+def converted(frame: Frame) -> str:
+    """Say which radii a log converted to another norm than its noise's; empty if none."""
+    try:
+        noise = noise_of(frame)
+        values = frame.values
+        return conversion(noise.norm, frame.norm, values) if noise and values else ""
+    except UsageError:
+        return ""

@@ -19,7 +19,7 @@ from torch import Tensor
 from smoothctl.base.draws import Draws
 from smoothctl.base.errors import SmoothctlError
 from smoothctl.base.thresholds import Thresholds
-from smoothctl.hooks.noises import Noise
+from smoothctl.hooks.noises import Noise, stretch
 from smoothctl.smoothing.tails import lowered
 
 WORD = 2**64
@@ -153,3 +153,19 @@ def proving(noise: Noise, distance: float) -> Noise:
         return float(lowered(noise.radius_pair(proved, other, sigma), sigma)) if proved >= other else -1.0
 
     return replace(noise, radius=radius, radius_pair=noise.radius_pair and radius_pair)
+
+
+def in_norm(noise: Noise, norm: str | None, dimension: int) -> Noise:
+    """The same noise with its radii in another norm, for images of ``dimension`` values; rounded down."""
+    if norm in (None, noise.norm):
+        return noise
+    divisor = stretch(noise.norm, str(norm), dimension)
+    own, pair = noise.radius, noise.radius_pair
+
+    def converted(radius: float) -> float:
+        return math.nextafter(radius / divisor, -math.inf)
+
+    return replace(
+        noise, norm=str(norm), radius=lambda p, sigma: converted(own(p, sigma)), cdf=None,
+        radius_pair=pair and (lambda p, other, sigma: converted(pair(p, other, sigma))),
+    )  # fmt: skip

@@ -35,6 +35,7 @@ def certify(
     bound: str = "binary",
     rule: str | None = None,
     noise: str | None = None,
+    norm: str | None = None,
     seed: int = 0,
     batch_size: int = 256,
     device: torch.device | str | None = None,
@@ -46,18 +47,18 @@ def certify(
     By default it is the rule of Cohen et al. 2019 with n = 100,000. Another stopping rule is chosen by its name or by
     any of its ``options``: ``radii=[0.25, 0.5]`` asks only which of these radii are proved, ``budget="fast"`` (or
     precise, balanced, draft) chooses n per image; with the same guarantee and far fewer noise samples. ``noise``
-    is Gaussian if left out. ``indices`` names the images for the noise (0..N-1
-    if left out): an image's certificate depends on its index, the seed, the settings and the model,
+    is Gaussian if left out; ``norm`` converts its radii to l1, l2 or linf. ``indices`` names the images for the noise
+    (0..N-1 if left out): an image's certificate depends on its index, the seed, the settings and the model,
     not on its neighbours. The model runs on ``device`` (where it already is, if left out) in eval
     mode. 8-bit images (every pixel float32(i) / 255) are certified in exact arithmetic (docs/certify.md), others in
     floating point; ``arithmetic`` of the certificate says which. Raises UsageError for settings out of range and for
     a network whose answers depend on more than their own row, SmoothctlError for logits that are not finite.
     """
     sigma = float(sigma)
-    values = {"sigma": sigma, "n0": n0, "n": n, "alpha": alpha, "bound": bound, "rule": rule, "seed": seed}
+    values = {"sigma": sigma, "n0": n0, "n": n, "alpha": alpha, "bound": bound, "rule": rule, "norm": norm}
     if unknown := sorted(set(options) - set(rule_options().model_fields)):
         raise TypeError(f"certify() got an unexpected keyword argument {unknown[0]!r}")
-    procedure = resolve(validated(CertifySettings, values), options)
+    procedure = resolve(validated(CertifySettings, {**values, "seed": seed}), options)
     sampler: Sampler[Certificate] = tensor_sampler(model, images, find_noise(noise), sigma, seed, batch_size, device)
 
     def rules(arithmetic: Arithmetic) -> Callable[[int], Rule[Certificate]]:

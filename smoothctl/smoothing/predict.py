@@ -63,6 +63,7 @@ class MajorityVote:
     n: int
     alpha: float
     fixed_n: ClassVar[bool] = True
+    norm: ClassVar[None] = None
 
     @property
     def most_samples(self) -> int:

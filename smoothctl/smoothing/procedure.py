@@ -12,7 +12,7 @@ from smoothctl.base.settings import Settings
 from smoothctl.base.streams import Stream
 from smoothctl.hooks.noises import Noise
 from smoothctl.hooks.rules import Case, Certificate, Rule, StoppingRule, without_estimate
-from smoothctl.smoothing.arithmetic import Arithmetic, proving
+from smoothctl.smoothing.arithmetic import Arithmetic, in_norm, proving
 from smoothctl.smoothing.bounds import least_n_to_certify
 from smoothctl.smoothing.radius_bounds import BOUNDS
 from smoothctl.smoothing.rules import choose_rule
@@ -34,6 +34,7 @@ class Procedure:
     alpha: float
     bound: str
     skip_misclassified: bool
+    norm: str | None = None
 
     @property
     def most_samples(self) -> int:
@@ -61,17 +62,18 @@ class Procedure:
     def rules(self, arithmetic: Arithmetic, dimension: int) -> RuleMaker:
         """Rules whose certificates hold in an arithmetic, for images of ``dimension`` pixels."""
         distance = arithmetic.distance(dimension)
-        make = self.begin(arithmetic.noise, arithmetic.sigma, distance)
+        make = self.begin(arithmetic.noise, arithmetic.sigma, distance, dimension)
         return lambda label: stating(make(label), distance, arithmetic.name)
 
-    def begin(self, noise: Noise, sigma: float, distance: float = 0.0) -> RuleMaker:
+    def begin(self, noise: Noise, sigma: float, distance: float = 0.0, dimension: int = 1) -> RuleMaker:
         """Rules for a noise; raises UsageError if it cannot serve them.
 
-        ``distance`` bounds the total variation between the noise that is drawn and its law.
+        ``distance`` bounds the total variation between the noise that is drawn and its law; ``dimension``: values of an
+        image, for radii in another norm than the noise's.
         """
         if self.bound == "multi" and noise.radius_pair is None:
             raise UsageError(f"bound multi: noise {noise.name} has no radius for a pair of bounds")
-        proven = proving(noise, distance)
+        proven = in_norm(proving(noise, distance), self.norm, dimension)
         fresh = self.rule.plan(
             Case(
                 self.n0, self.n, self.alpha, noise, sigma, lambda alpha: BOUNDS[self.bound](proven, sigma, alpha),
@@ -94,7 +96,8 @@ def resolve(settings: CertifySettings, given: Mapping[str, Any]) -> Procedure:
         raise UsageError(f"n={n} can never certify at alpha={settings.alpha:g}; certify needs n>={least}")
     if settings.bound not in rule.bounds:
         raise UsageError(f"bound={settings.bound} does not go with the stopping rule {rule.name}")
-    return Procedure(rule, options, settings.n0, n, settings.alpha, settings.bound, settings.skip_misclassified)
+    sure = settings.alpha, settings.bound, settings.skip_misclassified
+    return Procedure(rule, options, settings.n0, n, *sure, settings.norm)
 
 
 def stating(rule: Rule[Certificate], distance: float, arithmetic: str) -> Rule[Certificate]:

@@ -96,6 +96,15 @@ class CertifySettings(Smoothing):
             panel=RUNNING,
         ),
     ] = False
+    norm: Annotated[
+        Literal["l1", "l2", "linf"] | None,
+        Option(
+            "Norm of the radii; from the noise's own they are converted by the inequality between the two (L2 to Linf: "
+            "divided by the square root of the number of values in an image).",
+            default="the noise's own",
+            panel=RUNNING,
+        ),
+    ] = None
     rule: Annotated[
         str | None,
         Option(

@@ -16,7 +16,7 @@ from tests.conftest import PluginMaker
 
 ROOT = Path(__file__).resolve().parents[2]
 
-LAPLACE = """
+PINK = """
 import smoothctl
 
 def sample(shape, sigma, draws):
@@ -25,7 +25,7 @@ def sample(shape, sigma, draws):
 
 @smoothctl.hookimpl
 def register_noises():
-    return [smoothctl.Noise("laplace", sample, lambda p, sigma: 0.0, norm="l1")]
+    return [smoothctl.Noise("pink", sample, lambda p, sigma: 0.0, norm="l1")]
 """
 
 
@@ -39,10 +39,10 @@ def test_built_in_plugins_have_no_fault() -> None:
 
 
 def test_an_outside_plugin_registers(make_plugin: PluginMaker) -> None:
-    make_plugin("laplace", LAPLACE)
-    entry = registry().find("noise", "laplace")
+    make_plugin("pink", PINK)
+    entry = registry().find("noise", "pink")
     assert entry.provenance() == {
-        "name": "laplace", "plugin": "laplace", "distribution": "dist-laplace", "version": "1.0",
+        "name": "pink", "plugin": "pink", "distribution": "dist-pink", "version": "1.0",
     }  # fmt: skip
 
 
@@ -90,30 +90,30 @@ def test_a_misfit_is_named_and_set_aside(make_plugin: PluginMaker, source: str, 
 
 
 def test_a_plugin_for_another_version_is_set_aside(make_plugin: PluginMaker) -> None:
-    make_plugin("old", LAPLACE, requires=("smoothctl<0.1", "numpy"))
+    make_plugin("old", PINK, requires=("smoothctl<0.1", "numpy"))
     assert failures() == [
         f"plugin old (dist-old 1.0) set aside: it wants smoothctl<0.1, this is smoothctl {smoothctl.__version__}"
     ]
 
 
 def test_two_packages_with_one_plugin_name_are_both_named(make_plugin: PluginMaker) -> None:
-    make_plugin("laplace", LAPLACE, distribution="first")
-    make_plugin("laplace", LAPLACE, distribution="second")
+    make_plugin("pink", PINK, distribution="first")
+    make_plugin("pink", PINK, distribution="second")
     (failure,) = failures()
     assert "first" in failure
     assert "second" in failure
 
 
 def test_two_plugins_with_one_noise_name_are_both_named(make_plugin: PluginMaker) -> None:
-    make_plugin("one", LAPLACE)
-    make_plugin("two", LAPLACE)
+    make_plugin("one", PINK)
+    make_plugin("two", PINK)
     (failure,) = failures()
-    assert "the noise name 'laplace' is taken by one (dist-one 1.0)" in failure
+    assert "the noise name 'pink' is taken by one (dist-one 1.0)" in failure
     assert "two (dist-two 1.0)" in failure
 
 
 def test_a_built_in_name_cannot_be_taken(make_plugin: PluginMaker) -> None:
-    make_plugin("aaa", LAPLACE.replace('"laplace"', '"gaussian"'))
+    make_plugin("aaa", PINK.replace('"pink"', '"gaussian"'))
     assert registry().find("noise", "gaussian").source.distribution == "smoothctl"
     assert "taken by noises.gaussian" in failures()[0]
 

@@ -123,7 +123,7 @@ def test_values_out_of_range_are_refused(kind, value, line):
 
 
 def test_what_cannot_be_known_is_refused():
-    with pytest.raises(UsageError, match="not known"):
+    with pytest.raises(UsageError, match="it has no votes, and no sigma"):
         whatif.at_alpha(radius_frame([0.3], [1], [1]), 0.01)
     with pytest.raises(UsageError, match="stopped by the votes themselves"):
         whatif.at_alpha(radius_frame([0.5], [1], [1], settings={"rule": "radii"}), 0.01)

@@ -1,19 +1,21 @@
 """The same run under other settings, from its votes: no network is run again.
 
 Needs the count of the selected class, from the votes on record, or worked out from the radius where
-sigma, n and alpha are known. A radius is sigma * Phi^-1(p_lower) (Cohen et al. 2019, theorem 1).
+sigma, n and alpha are known. A radius is what the log's noise proves from p_lower; logs that name none are Gaussian.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import special
 
 from smoothctl.base.errors import UsageError
 from smoothctl.hooks.noises import ABSTAIN
+from smoothctl.reporting import noises
 from smoothctl.reporting.frames import Floats, Frame, Ints
 from smoothctl.reporting.measures import olderbounds
 from smoothctl.reporting.measures.detection import attainable
@@ -22,6 +24,13 @@ from smoothctl.smoothing.tails import lowered, proven_lowers
 
 KINDS = ("alpha", "n", "bound")
 BOUNDS = {"lecuyer2019": olderbounds.lecuyer, "li2018": olderbounds.li}
+
+
+class Law(NamedTuple):
+    """From bounds on p_A to the radii that they prove."""
+
+    name: str
+    radius: Callable[[Floats], Floats]
 
 
 def apply(frame: Frame, kind: str, value: str) -> Frame:
@@ -80,9 +89,10 @@ def counts(frame: Frame) -> tuple[Ints, Ints]:
         votes = [votes.get(int(top), 0) for votes, top in zip(frame.votes, frame.top, strict=True)]
         return np.where(frame.failed | (frame.n < 1), -1, votes), frame.n
     sigma, n, alpha = frame.sigma, frame.settings.get("n"), frame.alpha
-    if sigma is None or n is None or alpha is None:
+    if sigma is None or n is None or alpha is None or frame.norm != "l2":
         raise UsageError(
-            f"{frame.path}: it has no votes, and sigma, n and alpha are not known, so nothing can be worked out"
+            f"{frame.path}: it has no votes, and no sigma, n and alpha with Gaussian noise in L2, by which its "
+            "radii could tell them"
         )
     least, _ = _printed_counts(frame, sigma, int(n), alpha)
     return np.where(frame.predict == ABSTAIN, -1, least), np.full(len(frame), int(n))
@@ -155,9 +165,9 @@ def with_bound(frame: Frame, name: str) -> Frame:
 
 
 def lower_bounds(frame: Frame) -> Floats:
-    """Lower bounds on p_A, image by image; 0 where not known. The noise must be Gaussian, in L2."""
+    """Lower bounds on p_A, image by image; 0 where not known. Radii must be those of Gaussian noise, in L2."""
     k, n = counts(frame)
-    _require_gaussian(frame, k, n)
+    _require_radii(frame, k, n, _gaussian(frame.sigma))
     return _bound(frame, k, n, _alpha(frame))
 
 
@@ -175,27 +185,38 @@ def _bound(frame: Frame, k: Ints, n: Ints, alpha: float) -> Floats:
     return p
 
 
-def _require_gaussian(frame: Frame, k: Ints, n: Ints) -> None:
-    """Refuse a log whose own radii are not those of Gaussian noise."""
+def _require_radii(frame: Frame, k: Ints, n: Ints, law: Law) -> None:
+    """Refuse a log whose own radii do not follow from its votes by this law."""
     if not frame.votes_text:
         return
-    own = _radii(_bound(frame, k, n, _alpha(frame)), frame.sigma)
+    own = _radii(_bound(frame, k, n, _alpha(frame)), law, frame.sigma)
     shown = ~frame.failed & (frame.predict != ABSTAIN)
     if not np.allclose(own[shown], frame.radius[shown], rtol=1e-6, atol=1e-9):
         raise UsageError(
-            f"{frame.path}: its radii do not follow from its votes by sigma * Phi^-1(p), so others cannot either"
+            f"{frame.path}: its radii do not follow from its votes as those of {law.name}, so others cannot either"
         )
 
 
-def _radii(p: Floats, sigma: float | None) -> Floats:
+def _law(frame: Frame) -> Law:
+    """What bounds on p_A prove in a log: asked of its noise, else Gaussian's."""
+    radius = noises.radius_of(frame) if frame.settings.get("noise") else None
+    return _gaussian(frame.sigma) if radius is None else Law(f"{frame.settings['noise']} noise", radius)
+
+
+def _gaussian(sigma: float | None) -> Law:
+    return Law("Gaussian noise, sigma * Phi^-1(p)", lambda p: (sigma or 0.0) * special.ndtri(p))
+
+
+def _radii(p: Floats, law: Law, sigma: float | None) -> Floats:
     if sigma is None:
         raise UsageError("sigma is not known")
-    return np.where(p >= 0.5, lowered(sigma * special.ndtri(np.maximum(p, 0.5)), sigma), 0.0)
+    return np.where(p >= 0.5, lowered(law.radius(np.maximum(p, 0.5)), sigma), 0.0)
 
 
 def _decide(frame: Frame, k: Ints, n: Ints, alpha: float, note: str, settings: dict[str, Any]) -> Frame:
     own_k, own_n = counts(frame)
-    _require_gaussian(frame, own_k, own_n)
+    law = _law(frame)
+    _require_radii(frame, own_k, own_n, law)
     p = _bound(frame, k, n, alpha)
     top = np.where(frame.top >= 0, frame.top, frame.predict)
     predict = np.where(p >= 0.5, top, ABSTAIN)
@@ -203,7 +224,7 @@ def _decide(frame: Frame, k: Ints, n: Ints, alpha: float, note: str, settings: d
         frame,
         predict=predict,
         correct=(predict != ABSTAIN) & (predict == frame.label),
-        radius=_radii(p, frame.sigma),
+        radius=_radii(p, law, frame.sigma),
         n=n,
         votes_text=() if "n" in settings else frame.votes_text,
         settings={**frame.settings, **settings},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from smoothctl.hooks.noises import NORMS, stretch
 from smoothctl.reporting.assemble import Report
 from smoothctl.reporting.frames import Frame
 from smoothctl.reporting.measures.summary import Summary
@@ -65,16 +66,13 @@ def _spread(rows: list[Safe]) -> list[Safe]:
 
 
 def _in_pixels(radius: float, frame: Frame) -> str:
-    """What an L2 radius is for an image of the model's shape: the same step at every value, and whole pixels."""
-    shape = frame.model("input_shape")
-    if frame.norm != "l2" or not isinstance(shape, list) or not all(isinstance(side, int) for side in shape):
-        return ""
-    values = math.prod(shape)
-    if values <= 0:
+    """What a radius is for an image of the model's shape: the same step at every value."""
+    values = frame.values
+    if values is None or frame.norm not in NORMS:
         return ""
     # Rounded down, so that what is said is proved too.
-    steps = math.floor(10 * STEPS * radius / math.sqrt(values)) / 10
-    return f"every value by {steps:.1f} of {STEPS} steps, or a few by more"
+    steps = math.floor(10 * STEPS * radius / stretch(frame.norm, "linf", values)) / 10
+    return f"every value by {steps:.1f} of {STEPS} steps" + (", or a few by more" if frame.norm != "linf" else "")
 
 
 def lead(report: Report, found: Answer | None) -> str:
