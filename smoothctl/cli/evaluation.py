@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 Model = Annotated[
     Path | None,
-    typer.Argument(metavar="[MODEL]", help="Model file or run directory. [default: the newest run below runs/]"),
+    typer.Argument(
+        metavar="[MODEL]",
+        help="Model file or run directory. [default: the newest run below runs/, else the only model file here]",
+    ),
 ]
 
 
@@ -58,13 +61,13 @@ def work_on(
 
 
 def choose_model(model: Path | None) -> Path:
-    """The model that was named, or the newest run below runs/, which is said; so is what speaks against it."""
-    from smoothctl.models.checkpoint import newest_run
+    """The model that was named, or else the one that is found here, which is said; so is what speaks against it."""
+    from smoothctl.models.checkpoint import default_model
 
     chosen = model
     if chosen is None:
-        chosen = newest_run(Path("runs"))
-        console.note(f"no MODEL was given: taking the newest run, {chosen}")
+        chosen, why = default_model(Path())
+        console.note(f"no MODEL was given: taking {why}, {chosen}")
     _warn_of_run(chosen)
     return chosen
 

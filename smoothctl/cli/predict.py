@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json as json_format
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,11 +17,15 @@ from smoothctl.models.settings import ModelSource
 from smoothctl.smoothing.settings import Computing, PredictSettings
 
 if TYPE_CHECKING:
-    from smoothctl.evaluation.image_files import FilePrediction
+    from collections.abc import Iterable
+
+    from smoothctl.evaluation.image_files import FilePrediction, FilePredictor
 
 NAME = "predict"
+STDIN = Path("-")
 EXAMPLES = (
-    "Examples: `smoothctl predict runs/student some-image.png`; "
+    "Examples: `smoothctl predict runs/student some-image.png`; `smoothctl predict runs/student folder`; "
+    "`smoothctl predict runs/student - < images.jsonl`; "
     "`smoothctl predict runs/student --n 1000 --every 10` (the dataset's test split, into a log)"
 )
 
@@ -34,7 +39,11 @@ def command(
     log: LogOptions,
     model: evaluation.Model = None,
     images: Annotated[
-        list[Path] | None, typer.Argument(metavar="[IMAGE]...", help="Image files; without any, the dataset's split.")
+        list[Path] | None,
+        typer.Argument(
+            metavar="[IMAGE]...",
+            help="Image files, folders of them, or - for JSON lines on stdin; without any, the dataset's split.",
+        ),
     ] = None,
     dry_run: options.DryRun = False,
     json: options.Json = False,
@@ -45,6 +54,10 @@ def command(
     PREDICT of Cohen et al. 2019, with the two-sided binomial test. An image file of another size is
     resized so that its shorter side fits the model (bilinear), then cropped in the centre, and
     brought to the model's channels; noise comes after that.
+
+    With -, each line of stdin is an object with a file's path as "image", or the path alone as a string, and is
+    answered at once by a line: the object, with predict (-1: it abstains), class_name, n, p_value and votes, or with
+    error.
     """
     from smoothctl.records.log import default_log
     from smoothctl.smoothing.predict import resolve_vote
@@ -52,9 +65,13 @@ def command(
     vote = resolve_vote(settings)
     chosen = evaluation.choose_model(model)
     if images:
-        from smoothctl.evaluation.image_files import predict_files
+        from smoothctl.evaluation.image_files import image_files, open_predictor
 
-        show_files(predict_files(chosen, images, settings=settings, given=given, computing=computing), json)
+        if STDIN in images:
+            answer_lines(open_predictor(chosen, settings, given, computing), sys.stdin.buffer)
+            return
+        files = image_files(images)
+        show_files(open_predictor(chosen, settings, given, computing, len(files)), files, json)
         return
     from smoothctl.evaluation.plan import prepare, warn_other_function
 
@@ -64,12 +81,55 @@ def command(
     evaluation.work_on(job, chosen, log.out or default_log(chosen, NAME), log, dry_run, json)
 
 
-def show_files(predictions: list[FilePrediction], as_json: bool) -> None:
-    """Print one line, or one JSON object, per image file."""
+def show_files(predictor: FilePredictor, files: list[Path], as_json: bool) -> None:
+    """Print one line per image file as it is decided, or one JSON document; then name the files that are no images."""
+    from smoothctl.base.errors import UsageError
+
+    found: list[FilePrediction] = []
+    unread: list[str] = []
+    for path in files:
+        try:
+            found.append(predictor(path))
+        except UsageError as error:
+            unread.append(str(error))
+            continue
+        if not as_json:
+            console.result(describe(found[-1]))
     if as_json:
-        console.result(json_format.dumps({"predictions": [item.plain() for item in predictions]}, indent=2))
-        return
-    for item in predictions:
-        votes = ", ".join(f"{name} {count}" for name, count in item.leading(3))
-        said = item.class_name or "abstains"
-        console.result(f"{item.path}: {said} (votes of {item.n}: {votes}; p-value {item.p_value:.3g})")
+        console.result(json_format.dumps({"predictions": [item.plain() for item in found]}, indent=2))
+    if unread:
+        for line in unread[:-1]:
+            console.warn(line)
+        raise UsageError(unread[-1] + (f" ({len(unread)} of {len(files)} files cannot be read)" if found else ""))
+
+
+def describe(item: FilePrediction) -> str:
+    votes = ", ".join(f"{name} {count}" for name, count in item.leading(3))
+    said = item.class_name or "abstains"
+    return f"{item.path}: {said} (votes of {item.n}: {votes}; p-value {item.p_value:.3g})"
+
+
+def answer_lines(predictor: FilePredictor, lines: Iterable[bytes]) -> None:
+    """Answer each JSON line with one, at once."""
+    for line in lines:
+        if line.strip():
+            console.result(json_format.dumps(answer(predictor, line.decode(errors="replace"))))
+
+
+def answer(predictor: FilePredictor, line: str) -> dict[str, Any]:
+    """The object of a line, or its path, with what is predicted, or with what is wrong."""
+    from smoothctl.base.errors import UsageError
+
+    try:
+        given = json_format.loads(line)
+    except (ValueError, RecursionError):
+        return {"error": f"no JSON: {line.strip()[:80]}"}
+    request = {"image": given} if isinstance(given, str) else given
+    if not isinstance(request, dict) or not isinstance(request.get("image"), str):
+        return {"error": f'no path of an "image": {line.strip()[:80]}'}
+    try:
+        found = predictor(Path(request["image"])).plain()
+    except UsageError as error:
+        return {**request, "error": str(error)}
+    del found["path"]
+    return {**request, **found}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,11 @@ from smoothctl.base.settings import keyword_settings
 from smoothctl.evaluation.classifier import ready
 from smoothctl.evaluation.plan import warn_mismatch, warn_other_function
 from smoothctl.hooks.registry import registry
+from smoothctl.hooks.rules import Rule
 from smoothctl.images.datasets import EIGHT_BIT, to_pixels
-from smoothctl.images.files import open_image
+from smoothctl.images.files import find_images, open_image
 from smoothctl.images.resizing import Fit
-from smoothctl.models.checkpoint import load_model, require_sigma
+from smoothctl.models.checkpoint import Model, load_model, require_sigma
 from smoothctl.models.composition import denoised
 from smoothctl.models.import_checkpoint import assumptions
 from smoothctl.models.settings import ModelSource
@@ -53,46 +54,76 @@ class FilePrediction:
         return {**vars(self), "path": str(self.path)}
 
 
-@keyword_settings
-def predict_files(
-    model: Path | str, paths: Sequence[Path | str], settings: PredictSettings, given: ModelSource, computing: Computing
-) -> list[FilePrediction]:
-    """Predict each file; its noise belongs to its pixels, so that neither name nor order matters.
+@dataclass(frozen=True)
+class FilePredictor:
+    """A smoothed classifier that is asked about one image file after another."""
 
-    By itself, the backend is the one by which the model was certified. Raises UsageError for a file that is not an
-    image.
+    model: Model
+    sampler: Sampler[Prediction]
+    rule: Callable[[int], Rule[Prediction]]
+
+    def __call__(self, path: Path) -> FilePrediction:
+        """Predict a file; its noise belongs to its pixels, so that neither name nor order matters.
+
+        Raises UsageError for a file that is not an image.
+        """
+        info = self.model.info
+        x = read_image(path, info.input_shape)
+        found = next(self.sampler.run([(pixel_key(x), x)], self.rule)).outcome
+        name = info.class_names[found.predict] if found.predict >= 0 else None
+        votes = dict(zip(info.class_names, found.votes.tolist(), strict=True))
+        return FilePrediction(path, found.predict, name, found.n, found.p_value, votes)
+
+
+def open_predictor(
+    model: Path, settings: PredictSettings, given: ModelSource, computing: Computing, files: int = 1
+) -> FilePredictor:
+    """Load and check everything that predicting about so many image files needs.
+
+    By itself, the backend is the one by which the model was certified.
     """
     vote = resolve_vote(settings)
     device = choose_device(computing.device)
-    assumed = assumptions(given, settings.dataset)
-    loaded = denoised(load_model(model, device, assumed), given.denoiser, settings.sigma)
-    certified = default_log(Path(model), "certify")
-    info = loaded.info
-    sigma = require_sigma(settings.sigma, loaded)
-    noise = settings.noise or info.noise
+    loaded = load_model(model, device, assumptions(given, settings.dataset))
+    loaded = denoised(loaded, given.denoiser, settings.sigma)
+    shape, certified = loaded.info.input_shape, default_log(model, "certify")
+    sigma, noise = require_sigma(settings.sigma, loaded), settings.noise or loaded.info.noise
     warn_mismatch(loaded, sigma, noise)
-    images = [read_image(Path(path), info.input_shape) for path in paths]
-    size = computing.batch_size or automatic_batch_size(info.input_shape, device)
-    settings, classifier = ready(loaded, settings, device, size, vote.n * len(images), certified)
+    size = computing.batch_size or automatic_batch_size(shape, device)
+    settings, classifier = ready(loaded, settings, device, size, vote.n * files, certified)
     warn_other_function(classifier, certified)
     sampler: Sampler[Prediction] = Sampler(
         classifier, registry().find("noise", noise).value, sigma, settings.seed, device, size,
         levels=EIGHT_BIT, model=loaded.classifier,
     )  # fmt: skip
+    return FilePredictor(loaded, sampler, vote.rules(sampler.arithmetic, math.prod(shape)))
 
-    rule = vote.rules(sampler.arithmetic, math.prod(info.input_shape))
-    outcomes = [next(sampler.run([(pixel_key(x), x)], rule)).outcome for x in images]
-    return [
-        FilePrediction(
-            Path(path),
-            outcome.predict,
-            info.class_names[outcome.predict] if outcome.predict >= 0 else None,
-            outcome.n,
-            outcome.p_value,
-            dict(zip(info.class_names, outcome.votes.tolist(), strict=True)),
-        )
-        for path, outcome in zip(paths, outcomes, strict=True)
-    ]
+
+def image_files(paths: Iterable[Path]) -> list[Path]:
+    """The files themselves, and the images below the folders among them, at any depth, in the order of their paths.
+
+    Raises UsageError for a folder without an image.
+    """
+    found: list[Path] = []
+    for path in paths:
+        below = find_images(path) if path.is_dir() else [path]
+        if not below:
+            raise UsageError(f"there is no image below {path}")
+        found += below
+    return found
+
+
+@keyword_settings
+def predict_files(
+    model: Path | str, paths: Sequence[Path | str], settings: PredictSettings, given: ModelSource, computing: Computing
+) -> list[FilePrediction]:
+    """Predict image files, and those below folders, by PREDICT of Cohen et al. 2019.
+
+    Raises UsageError for a file that is not an image.
+    """
+    files = image_files(map(Path, paths))
+    predictor = open_predictor(Path(model), settings, given, computing, len(files))
+    return [predictor(path) for path in files]
 
 
 def read_image(path: Path, shape: tuple[int, int, int]) -> Tensor:

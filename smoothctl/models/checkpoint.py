@@ -23,10 +23,13 @@ from smoothctl.models.import_checkpoint import Assumptions, Recognised, recognis
 from smoothctl.models.normalization import describe
 from smoothctl.models.safe_loading import FORMAT, load_state, read_content, write_safetensors
 from smoothctl.models.user_module import is_own
-from smoothctl.records.run_directory import MODEL_FILE
+from smoothctl.records.run_directory import MODEL_FILE, RunDirectory
 
 # Of an image's shape in a file: no network here is meant for more, and memory follows from it.
 MOST_PIXELS = 1 << 22
+
+ENDINGS = (".pt", ".pth", ".th", ".tar", ".ckpt", ".safetensors")
+"""Of files that may hold a model, where one is looked for unasked."""
 
 
 class Ancestor(BaseModel):
@@ -113,12 +116,26 @@ def find_model_file(path: Path) -> Path:
     return path
 
 
-def newest_run(root: Path) -> Path:
-    """The run below ``root`` whose model was written last; raises UsageError if there is none."""
-    models = sorted(root.glob(f"**/{MODEL_FILE}"), key=lambda path: path.stat().st_mtime)
-    if not models:
-        raise UsageError(f"no MODEL was given and there is no run below {root}/; train one with: smoothctl train")
-    return models[-1].parent
+def default_model(place: Path) -> tuple[Path, str]:
+    """What is meant where no model is named, and why: the newest run below runs/, else the only model file here.
+
+    Raises UsageError if there is none, or several files.
+    """
+    runs = sorted((place / "runs").glob(f"**/{MODEL_FILE}"), key=lambda path: path.stat().st_mtime)
+    if runs:
+        return runs[-1].parent, "the newest run"
+    if RunDirectory(place).exists:
+        return place, "the run here"
+    files = sorted(path for path in place.iterdir() if path.suffix in ENDINGS and path.is_file())
+    if len(files) == 1:
+        return files[0], "the only model file here"
+    if files:
+        named = ", ".join(path.name for path in files[:5]) + (", ..." if len(files) > 5 else "")
+        raise UsageError(f"no MODEL was given, and {len(files)} model files are here ({named}); name one")
+    raise UsageError(
+        "no MODEL was given, and here is neither a run below runs/ nor a model file; name one, or train one with: "
+        "smoothctl train"
+    )
 
 
 def load_model(path: Path | str, device: torch.device | str = "cpu", given: Assumptions | None = None) -> Model:

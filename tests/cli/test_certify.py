@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -171,6 +175,29 @@ def test_newest_run_is_taken_and_named(typed: Typed, run_copy: Path, workplace: 
     assert (run_copy / "certify.tsv").exists()
 
 
+def test_a_lone_model_file_is_taken_and_several_are_named(typed: Typed, trained: Path, workplace: Path) -> None:
+    done = typed("certify --n 100 --max 1")
+    assert done.code == 2
+    assert "neither a run below runs/ nor a model file; name one, or train one with: smoothctl train" in done.err
+    shutil.copy(trained / "model.pt", workplace / "mine.pt")
+    (workplace / "data.npz").write_bytes(b"no model")
+    done = typed("certify --n 100 --max 1")
+    assert done.code == 0
+    assert "no MODEL was given: taking the only model file here, mine.pt" in done.err
+    shutil.copy(trained / "model.pt", workplace / "other.pth")
+    done = typed("certify --n 100 --max 1")
+    assert done.code == 2
+    assert "2 model files are here (mine.pt, other.pth); name one" in done.err
+
+
+def test_a_run_is_certified_from_within(typed: Typed, run_copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(run_copy)
+    done = typed("certify --n 100 --max 1")
+    assert done.code == 0
+    assert "taking the run here, ." in done.err
+    assert (run_copy / "certify.tsv").exists()
+
+
 def test_json_is_one_document_and_progress_goes_to_stderr(typed: Typed, run_copy: Path) -> None:
     document = typed(f"certify {run_copy} --n 100 --max 2 --json").json()
     assert [row["idx"] for row in document["rows"]] == [0, 1]
@@ -257,6 +284,53 @@ def test_predict_refuses_what_is_no_image(typed: Typed, run_copy: Path, workplac
     done = typed(f"predict {run_copy} text.png")
     assert done.code == 2
     assert "text.png cannot be read (it is no image that Pillow knows)" in done.err
+    Image.fromarray(np.zeros((8, 8), np.uint8)).save(workplace / "a.png")
+    done = typed(f"predict {run_copy} text.png missing.png a.png --n 100")
+    assert done.code == 2
+    assert done.out.startswith("a.png: ")
+    assert "text.png cannot be read" in done.err
+    assert "missing.png" in done.err
+    assert "(2 of 3 files cannot be read)" in done.err
+
+
+def test_predict_takes_folders(typed: Typed, run_copy: Path, workplace: Path) -> None:
+    (workplace / "images" / "deep").mkdir(parents=True)
+    for name in ("b.png", "deep/a.jpg"):
+        Image.fromarray(np.zeros((8, 8), np.uint8)).save(workplace / "images" / name)
+    (workplace / "images" / "notes.txt").write_text("no image")
+    done = typed(f"predict {run_copy} images --n 100")
+    assert done.code == 0
+    assert [line.split(":")[0] for line in done.out.splitlines()] == ["images/b.png", "images/deep/a.jpg"]
+    (workplace / "empty").mkdir()
+    done = typed(f"predict {run_copy} empty --n 100")
+    assert done.code == 2
+    assert "there is no image below empty" in done.err
+
+
+def test_json_lines_are_answered_one_by_one(run_copy: Path, workplace: Path) -> None:
+    Image.fromarray(np.zeros((8, 8), np.uint8)).save(workplace / "a.png")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "smoothctl", "predict", str(run_copy), "-", "--n", "100"], text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdin
+    assert process.stdout
+
+    def ask(line: str) -> dict[str, Any]:
+        process.stdin.write(line + "\n")
+        process.stdin.flush()
+        return json.loads(process.stdout.readline())  # before the next question is written
+
+    first = ask('{"image": "a.png", "id": 7}')
+    assert (first["image"], first["id"], first["n"], sum(first["votes"].values())) == ("a.png", 7, 100, 100)
+    assert ask('"a.png"') == {key: value for key, value in first.items() if key != "id"}
+    assert "no.png" in ask('{"image": "no.png", "id": 8}')["error"]
+    assert ask("what")["error"] == "no JSON: what"
+    assert "image" in ask('{"path": 3}')["error"]
+    assert ask('{"image": "a.png", "id": 7}') == first
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (0, "")
+    assert "Traceback" not in err
 
 
 OWN = """
