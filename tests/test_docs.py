@@ -16,7 +16,7 @@ from smoothctl.cli import make_app
 from smoothctl.hooks import specs
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", ROOT / "Makefile", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "Makefile", *sorted((ROOT / "docs").glob("**/*.md"))]
 
 
 def commands() -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -81,12 +82,18 @@ def _done(run: TrainedRun) -> tuple[dict[str, Any], str]:
         f"{run.path}: {settings.arch} on {settings.dataset}, sigma {settings.sigma:g}, {settings.epochs} epochs, "
         f"noisy accuracy on test images {100 * run.noisy_accuracy:.1f} %; {spent}\n"
     )
-    text += _advise(run) if run.at_chance else f"next: smoothctl certify {run.path}{own_code(settings.arch)}"
+    text += _advise(run) if run.at_chance else f"next: {_certify(run)}"
     document = {
         "run": str(run.path), "settings": settings.model_dump(mode="json"), "epochs": list(run.epochs),
         "cost": {**vars(own), "lineage_seconds": whole},
     }  # fmt: skip
     return document, text
+
+
+def _certify(run: TrainedRun) -> str:
+    """The command that certifies a run, as it is typed."""
+    data = "" if run.data is None else f" --data {shlex.quote(str(run.data))}"
+    return f"smoothctl certify {shlex.quote(str(run.path))}{data}{own_code(run.settings.arch)}"
 
 
 def _advise(run: TrainedRun) -> str:

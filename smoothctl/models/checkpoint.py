@@ -138,12 +138,17 @@ def default_model(place: Path) -> tuple[Path, str]:
     )
 
 
-def load_model(path: Path | str, device: torch.device | str = "cpu", given: Assumptions | None = None) -> Model:
+def load_model(
+    path: Path | str,
+    device: torch.device | str = "cpu",
+    given: Assumptions | None = None,
+    given_of_ours: Assumptions | None = None,
+) -> Model:
     """Load a model file or run directory on a device, with all its weights or not at all.
 
-    ``given`` is what the user says of it: needed for files of other code, checked against ours. Raises
-    UsageError if there is no file or something must be said, and SmoothctlError if it would run
-    code or does not fit its architecture.
+    ``given`` is what the user says of it: needed for files of other code, checked against ours, unless
+    ``given_of_ours`` is said of these. Raises UsageError if there is no file or something must be said, and
+    SmoothctlError if it would run code or does not fit its architecture.
     """
     file = find_model_file(Path(path))
     content = read_content(file)
@@ -152,7 +157,7 @@ def load_model(path: Path | str, device: torch.device | str = "cpu", given: Assu
     state: Mapping[str, Tensor]
     if _is_ours(content):
         info, state = _read_own(file, content)
-        info, held = _completed(file, info, given), state
+        info, held = _completed(file, info, given_of_ours or given), state
     else:
         info, state = _import(file, recognise(file, content, given), given)
     try:

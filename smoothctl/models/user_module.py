@@ -57,7 +57,7 @@ def _import_file(path: Path) -> Any:
 
 
 def _call(build: Callable[..., Any], spec: ModelSpec) -> Any:
-    """``build(num_classes=K, **options)`` if it takes that, ``build()`` if it takes nothing, else ``build(spec)``."""
+    """``build(num_classes=K, **options)`` if it takes that, ``build()`` if it needs nothing, else ``build(spec)``."""
     try:
         parameters = inspect.signature(build).parameters
     except ValueError:
@@ -66,4 +66,5 @@ def _call(build: Callable[..., Any], spec: ModelSpec) -> Any:
         return build(num_classes=spec.num_classes, **spec.options)
     if spec.options and not parameters:
         raise UsageError(f"--arch-option: {getattr(build, '__name__', 'the function')}() takes no options")
-    return build(spec) if parameters else build()
+    needs = any(each.default is each.empty and each.kind is not each.VAR_POSITIONAL for each in parameters.values())
+    return build(spec) if needs or "spec" in parameters else build()

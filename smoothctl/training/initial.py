@@ -13,13 +13,16 @@ from smoothctl.base.errors import UsageError
 from smoothctl.models.checkpoint import Model, load_model
 from smoothctl.models.classifier import BaseClassifier
 from smoothctl.models.import_checkpoint import Assumptions
-from smoothctl.records.run_directory import MODEL_FILE
+from smoothctl.models.user_module import is_own
 
 
 def load_initial(path: Path, arch: str | None, normalize: str | None) -> Model:
-    """The model whose weights are the first ones; ``arch`` and ``normalize`` are for a file that does not say them."""
-    own = path.is_dir() or path.name == MODEL_FILE
-    return load_model(path, given=Assumptions() if own else Assumptions(arch=arch, normalize=normalize))
+    """The model whose weights are the first ones; ``arch`` and ``normalize`` are for a file that does not say them.
+
+    One of ours says them, and they are those of the new run; but the user's own code is run only if it is named.
+    """
+    code = arch if arch is not None and is_own(arch) else None
+    return load_model(path, given=Assumptions(arch=arch, normalize=normalize), given_of_ours=Assumptions(arch=code))
 
 
 def check_initial(init: Model, arch: str) -> None:

@@ -42,7 +42,8 @@ from smoothctl.training.trainer import Estimate, Trainer
 class TrainedRun:
     """A run that is done: its directory, resolved settings, a line per epoch, and the runs that led to its teacher.
 
-    ``leads`` is false in all but the first of several processes, which alone writes.
+    ``leads`` is false in all but the first of several processes, which alone writes; ``data`` is where the dataset's
+    files were said to be.
     """
 
     path: Path
@@ -50,6 +51,7 @@ class TrainedRun:
     epochs: tuple[dict[str, Any], ...]
     lineage: tuple[Link, ...] = ()
     leads: bool = True
+    data: Path | None = None
 
     @property
     def noisy_accuracy(self) -> float:
@@ -119,7 +121,8 @@ class PlannedRun:
             self.settings, self.data, self.path, self.execution, teacher=self.teacher, overwrite=self.overwrite,
             about=about, trackers=self.trackers, check=self.check, init=self.init, keep_every=self.keep_every,
         )  # fmt: skip
-        return TrainedRun(self.path, self.settings, tuple(history), self.lineage, self.execution.group.leads)
+        leads = self.execution.group.leads
+        return TrainedRun(self.path, self.settings, tuple(history), self.lineage, leads, self.place)
 
 
 @keyword_settings

@@ -14,6 +14,7 @@ from PIL import Image
 from smoothctl.cli import run
 from smoothctl.cli.outcomes import own_code
 from smoothctl.models.checkpoint import load_model
+from smoothctl.models.import_checkpoint import Assumptions
 
 OWN = """
 from torch import nn
@@ -24,6 +25,9 @@ def build(num_classes, width=4):
 class Small(nn.Sequential):
     def __init__(self, spec):
         super().__init__(nn.Flatten(), nn.Linear(3 * 32 * 32, spec.num_classes))
+
+def ten(width=4):
+    return build(10, width)
 """
 
 
@@ -92,6 +96,26 @@ def test_a_timm_model_on_224x224(shared: Path, tmp_path: Path, capsys: pytest.Ca
     rows = certify(out, data, tmp_path / "log.tsv")
     assert [int(row["label"]) for row in rows] == sample["labels"][:2].tolist()
     assert "n0" in predict(out, tmp_path / "image.png", capsys)  # a WordNet id
+
+
+def test_a_function_that_needs_nothing_is_called_so(colour: Path, tmp_path: Path) -> None:
+    source = tmp_path / "mine.py"
+    source.write_text(OWN)
+    train(f"{source}:ten", colour, tmp_path / "run")
+
+
+def test_weights_of_ones_own_network_are_a_start(colour: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    source = tmp_path / "mine.py"
+    source.write_text(OWN)
+    first = train(f"{source}:ten", colour, tmp_path / "first")
+    converted = tmp_path / "model.pt"
+    converted.write_bytes((first / "model.pt").read_bytes())
+    for start in (first, converted):
+        tuned = tmp_path / f"tuned-{start.stem}"
+        train(f"{source}:ten", colour, tuned, "--init", str(start), "--recipe", "finetune")
+        assert load_model(tuned, given=Assumptions(arch=f"{source}:ten")).info.arch == f"{source}:ten"
+    assert run(["train", "--init", str(first), "--dataset", "cifar10", "--data", str(colour), "--out", "no"]) == 2
+    assert "to run that code, say --arch" in capsys.readouterr().err
 
 
 def test_a_file_of_ones_own(colour: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
