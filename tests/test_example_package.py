@@ -37,7 +37,7 @@ def test_example_package_trains_certifies_and_tracks(installed: Path, tmp_path: 
         assert done.code == 0, done.err
         return done.out
 
-    assert "example.logistic (smoothctl-example 1.0)" in typed("plugins")
+    assert "[smoothctl-example 1.0]" in typed("plugins")
     assert "smoothing = 0.1: weight that is spread over all classes" in typed("plugins label-smoothing")
     typed("train --method label-smoothing --dataset stripes --noise logistic -o copies=3 --out run")
     assert len((tmp_path / "run" / "loss.csv").read_text().splitlines()) == 5
@@ -53,6 +53,24 @@ def test_example_package_trains_certifies_and_tracks(installed: Path, tmp_path: 
     assert log.settings is not None
     assert (log.settings["noise"], log.settings["norm"]) == ("logistic", "l1")
     assert all(row.correct and row.radius for row in log.rows)
+
+
+def test_its_own_tests_pass(installed: Path) -> None:
+    tests = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        str(EXAMPLE / "tests"),
+        "--rootdir",
+        str(EXAMPLE),
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(installed)}
+    done = subprocess.run(tests, cwd=installed, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 passed" in done.stdout
 
 
 def test_an_outside_method_has_all_that_the_loop_offers(installed: Path, tmp_path: Path) -> None:
@@ -91,7 +109,6 @@ def test_the_outside_rule_keeps_its_guarantee(installed: Path, monkeypatch: pyte
 
     monkeypatch.syspath_prepend(str(installed))
     (rule,) = importlib.import_module("smoothctl_example.two_chances").register_rules()
-    check_rule(rule)
     with pytest.raises(AssertionError, match=r"is wrong [12]\.\d+ times as often"):
         check_rule(
             dataclasses.replace(rule, plan=lambda case: rule.plan(dataclasses.replace(case, alpha=3 * case.alpha)))

@@ -1,17 +1,18 @@
-"""A noise that lies is caught, whatever it lies about; true ones pass."""
+"""Plugins that lie are caught, whatever they lie about; true ones pass."""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from smoothctl import Draws, Noise
+from smoothctl import Architecture, ArrayImages, Batch, Dataset, Draws, Method, Noise
 from smoothctl.hooks.registry import registry
-from smoothctl.testing import check_noise
+from smoothctl.testing import check_architecture, check_dataset, check_method, check_noise, run_command
 
 GAUSSIAN: Noise = registry().find("noise", "gaussian").value
 
@@ -48,3 +49,137 @@ def test_coordinates_that_depend_on_each_other_may_state_no_law_of_one() -> None
 
     with pytest.raises(AssertionError, match="cdf must be left out"):
         check_noise(dataclasses.replace(GAUSSIAN, sample=shared))
+
+
+class Honest(Method):
+    name, summary = "honest", "cross-entropy"
+
+    def loss(self, model: nn.Module, batch: Batch) -> Any:
+        return nn.functional.cross_entropy(model(batch.noisy()), batch.y)
+
+
+def losing(loss: Any) -> type[Method]:
+    return type("Lying", (Honest,), {"loss": loss})
+
+
+def _changing(self: Method, model: nn.Module, batch: Batch) -> Any:
+    batch.x.clamp_(0.4, 0.6)
+    return Honest.loss(self, model, batch)
+
+
+LIES: dict[str, Any] = {
+    "must be a mean": lambda self, model, batch: Honest.loss(self, model, batch) * len(batch.x),
+    "draws random numbers": lambda self, model, batch: nn.functional.cross_entropy(
+        model(batch.x + torch.randn_like(batch.x)), batch.y
+    ),
+    "must return a loss of one number": lambda self, model, batch: model(batch.x),
+    "one without a gradient": lambda self, model, batch: Honest.loss(self, model, batch).detach(),
+    "is not finite": lambda self, model, batch: (model(batch.x).sum() * 0).sqrt().mean() / 0,
+    "does not depend on": lambda self, model, batch: model[0](batch.x).mean() + model[1].weight.mean(),
+    "changes the batch's images": _changing,
+}
+
+
+def test_a_true_method_passes() -> None:
+    check_method(Honest)
+
+
+@pytest.mark.parametrize("said", LIES)
+def test_methods_that_lie_are_caught(said: str) -> None:
+    def loss(self: Method, model: Any, batch: Batch) -> Any:
+        network = getattr(model, "module", model)
+        return LIES[said](self, network, batch)
+
+    with pytest.raises(AssertionError, match=said):
+        check_method(losing(loss))
+
+
+def test_an_option_without_a_description_is_named() -> None:
+    class Terse(Honest):
+        class Options(Method.Options):
+            weight: float = 1.0
+
+    with pytest.raises(AssertionError, match="'weight'"):
+        check_method(Terse)
+
+
+class Wrong(nn.Module):
+    """A network that errs in a way."""
+
+    def __init__(self, how: str, classes: int):
+        super().__init__()
+        self.how, self.linear, self.spare = how, nn.Linear(64, classes), nn.Linear(1, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        logits: Tensor = self.linear(x.flatten(1)) + 0 * self.spare.weight.sum() + 0 * self.spare.bias.sum()
+        if self.how == "couples":
+            return logits - logits.mean(0)
+        if self.how == "classes":
+            return logits[:, :5]
+        if self.how == "infinite":
+            return logits / 0
+        if self.how == "idle":
+            return self.linear(x.flatten(1))
+        return logits
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [("couples", "batch"), ("classes", "logits"), ("infinite", "not finite"), ("idle", "nothing depends on"), ("", "")],
+)
+def test_architectures_that_lie_are_caught(how: str, said: str) -> None:
+    made = Architecture("wrong", lambda spec: Wrong(how, spec.num_classes), "errs")
+    if not how:
+        check_architecture(made, (1, 8, 8))
+        return
+    with pytest.raises(AssertionError, match=said):
+        check_architecture(made, (1, 8, 8))
+
+
+def _images(labels: Any = (0, 1), shape: tuple[int, ...] = (2, 8, 8)) -> Any:
+    return lambda split, data, download: ArrayImages(np.zeros(shape, np.uint8), np.array(labels))
+
+
+class Restless:
+    def __len__(self) -> int:
+        return 3
+
+    def __getitem__(self, index: int, /) -> tuple[Any, int]:
+        return np.random.rand(8, 8).astype(np.float32), 0  # noqa: NPY002 - as a careless one would
+
+
+def _connecting(split: str, data: Any, download: bool) -> Any:
+    import socket
+
+    socket.create_connection(("127.0.0.1", 9), timeout=1)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({}, ""),
+        ({"load": _images((0, 2))}, "has label 2"),
+        ({"class_names": ("a", "a")}, "comes twice"),
+        ({"mean": (0.5, 0.5), "std": (1.0, 1.0)}, "one number per channel"),
+        ({"load": lambda *_: Restless()}, "another the second time"),
+        ({"load": _connecting}, "uses the network"),
+        ({"augment": lambda x, draws: x[:, :, :4]}, "changes the shape"),
+        ({"augment": lambda x, draws: x + torch.rand(1)}, "draws from elsewhere"),
+        ({"summary": ""}, "say in summary"),
+    ],
+)
+def test_datasets_that_lie_are_caught(change: dict[str, Any], said: str) -> None:
+    true = Dataset("true", _images(), (1, 8, 8), ("a", "b"), summary="black")
+    if not said:
+        check_dataset(true)
+        return
+    with pytest.raises(AssertionError, match=said):
+        check_dataset(dataclasses.replace(true, **change))
+
+
+def test_a_command_that_fails_is_shown(tmp_path: Any) -> None:
+    assert "methods" in run_command("plugins", tmp_path)
+    with pytest.raises(
+        AssertionError, match=r"smoothctl certify nothing ended with 2:\n.*there is no model at nothing"
+    ):
+        run_command("certify nothing", tmp_path)

@@ -123,13 +123,14 @@ def table(rows: list[list[str]], header: list[str], title: str = "", ranks: Sequ
     if terminal and ranks:
         shown = _fitting(rows, header, figures, ranks, console.width)
     drawn = Table(
-        title=title or None, title_justify="left", box=box.HEAVY_HEAD if terminal else None,
-        pad_edge=terminal, padding=(0, 1) if terminal else (0, 2, 0, 0),
+        box=box.HEAVY_HEAD if terminal else None, pad_edge=terminal, padding=(0, 1) if terminal else (0, 2, 0, 0),
     )  # fmt: skip
     for at in shown:
         drawn.add_column(header[at], justify="right" if figures[at] else "left", overflow="fold", no_wrap=figures[at])
     for row in rows:
         drawn.add_row(*(row[at] for at in shown))
+    if title:
+        console.print(title, style="italic")  # a title of the table's would be folded at the table's width
     console.print(drawn)
     if len(shown) < len(header):
         left_out = ", ".join(name for at, name in enumerate(header) if at not in shown)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json as json_format
+import textwrap
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from smoothctl.base import console
+from smoothctl.base.about import __version__
 from smoothctl.base.settings import flag_name
 from smoothctl.cli import options
 
@@ -15,34 +18,115 @@ if TYPE_CHECKING:
     from smoothctl.hooks.registry import Registered
 
 NAME = "plugins"
-EXAMPLES = "Examples: `smoothctl plugins`; `smoothctl plugins crt`"
+NEW = "new"
+EXAMPLES = (
+    "Examples: `smoothctl plugins`; `smoothctl plugins crt`; `smoothctl plugins macer --json`; "
+    "`smoothctl plugins new my-noise --noise`"
+)
+HEADINGS = {
+    "method": "methods: train --method NAME",
+    "architecture": "architectures: train --arch NAME",
+    "dataset": "datasets: --dataset NAME",
+    "noise": "noises: --noise NAME",
+    "rule": "stopping rules: certify --rule NAME",
+    "backend": "backends: --backend NAME",
+    "importer": "importers of checkpoints: used by themselves",
+    "tracker": "trackers: train --track NAME",
+    "table": "tables: report --show NAME",
+    "plot": "plots: report --plot NAME",
+}
+WIDTH, COLUMN = 80, 16
+
+
+def _flag(kind: str) -> Any:
+    return typer.Option(f"--{kind}", help=f"Write a {kind}.", rich_help_panel="With new")
 
 
 def command(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Explain what has this name.")] = None,
+    package: Annotated[
+        str | None, typer.Argument(metavar="[new PACKAGE]", help="Write a new package of plugins, with its tests.")
+    ] = None,
+    method: Annotated[bool, _flag("method")] = False,
+    architecture: Annotated[bool, _flag("architecture")] = False,
+    dataset: Annotated[bool, _flag("dataset")] = False,
+    noise: Annotated[bool, _flag("noise")] = False,
+    rule: Annotated[bool, _flag("rule")] = False,
+    backend: Annotated[bool, _flag("backend")] = False,
+    tracker: Annotated[bool, _flag("tracker")] = False,
+    table: Annotated[bool, _flag("table")] = False,
+    plot: Annotated[bool, _flag("plot")] = False,
     json: options.Json = False,
 ) -> None:
-    """List methods, architectures, datasets and noises, where they come from, and what failed."""
+    """List everything that is registered, where it comes from, and what failed; or write a package of your own.
+
+    `smoothctl plugins new PACKAGE --noise` writes a package with a noise, and tests that pass as they are; several
+    kinds may be asked for, and a method is written if none is.
+    """
     from smoothctl.hooks.registry import KINDS, registry
 
-    plugins = registry()
+    asked = {
+        "method": method, "architecture": architecture, "dataset": dataset, "noise": noise, "rule": rule,
+        "backend": backend, "tracker": tracker, "table": table, "plot": plot,
+    }  # fmt: skip
+    kinds = [kind for kind, wanted in asked.items() if wanted]
+    if name == NEW:
+        _write(package, kinds or ["method"], json)
+        return
+    _require_new(package, kinds)
     if name is not None:
         _explain(name, json)
         return
-    entries = [entry for kind in KINDS for entry in plugins.all(kind)]
+    plugins = registry()
     if json:
+        entries = [_plain(entry) for kind in KINDS for entry in plugins.all(kind)]
         failures = [{"plugin": vars(failure.source), "reason": failure.reason} for failure in plugins.failures]
-        console.result(
-            json_format.dumps({"plugins": [_plain(entry) for entry in entries], "failures": failures}, indent=2)
-        )
+        console.result(json_format.dumps({"plugins": entries, "failures": failures}, indent=2))
         return
-    rows = [
-        [entry.kind, entry.name, ", ".join(entry.names[1:]), entry.value.summary, str(entry.source)]
-        for entry in entries
-    ]
-    console.table(rows, ["kind", "name", "also", "what it is", "from"])
+    console.result("\n\n".join("\n".join(_listed(kind, plugins.all(kind))) for kind in KINDS))
+    console.result(f"\nOf smoothctl {__version__}, but for those that name their package in brackets.")
     for failure in plugins.failures:
         console.result(f"set aside: {failure.source}: {failure.reason}")
+
+
+def _require_new(package: str | None, kinds: list[str]) -> None:
+    from smoothctl.base.errors import UsageError
+
+    if package is not None or kinds:
+        what = f"--{kinds[0]}" if kinds else package
+        raise UsageError(f"{what} belongs to: smoothctl plugins new PACKAGE")
+
+
+def _write(package: str | None, kinds: list[str], as_json: bool) -> None:
+    from smoothctl.base.errors import UsageError
+    from smoothctl.scaffold.package import write_package
+
+    if package is None:
+        raise UsageError("how is the package to be called? smoothctl plugins new PACKAGE, such as my-noise")
+    written = write_package(package, kinds, Path())
+    if as_json:
+        console.result(json_format.dumps({"files": [str(path) for path in written]}, indent=2))
+        return
+    for path in written:
+        console.result(str(path))
+    console.result(f"next: pip install -e '{package}[test]' && pytest {package}")
+
+
+def _listed(kind: str, entries: list[Registered]) -> list[str]:
+    """The names of a kind with what they are, folded at 80 columns, and their package if it is another one."""
+    from smoothctl.hooks.registry import is_built_in
+
+    lines = [HEADINGS.get(kind, kind)]
+    for entry in entries:
+        source = entry.source
+        told = f"{entry.value.summary}{'' if is_built_in(source) else f' [{source.distribution} {source.version}]'}"
+        also = f" (also {', '.join(entry.names[1:])})" if entry.names[1:] else ""
+        first = f"  {entry.name:<{COLUMN}} "
+        if len(entry.name) > COLUMN:
+            lines.append(f"  {entry.name}")
+            first = " " * (COLUMN + 3)
+        lines += textwrap.wrap(told + also, WIDTH, initial_indent=first, subsequent_indent=" " * (COLUMN + 3))
+    return lines
 
 
 def _explain(name: str, as_json: bool) -> None:

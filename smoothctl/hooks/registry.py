@@ -186,7 +186,7 @@ def registry(kind: str = "") -> Registry:
     result = Registry()
     taken: dict[str, Source] = {}
     for point, source in _entry_points():
-        if _switched_off(source) or (kind and _is_own(source) and not point.name.startswith(f"{kind}s.")):
+        if _switched_off(source) or (kind and is_built_in(source) and not point.name.startswith(f"{kind}s.")):
             continue
         if reason := _unwanted(point, source, taken):
             result.set_aside(source, reason)
@@ -205,15 +205,16 @@ def _entry_points() -> Iterator[tuple[EntryPoint, Source]]:
         dist = getattr(point, "dist", None)
         name = (dist.metadata["Name"] or f"without a name, in {dist.locate_file('')}") if dist else "unknown"
         found.append((point, Source(point.name, name, (dist.version or "without a version") if dist else "unknown")))
-    return iter(sorted(found, key=lambda item: (not _is_own(item[1]), item[1].distribution, item[1].plugin)))
+    return iter(sorted(found, key=lambda item: (not is_built_in(item[1]), item[1].distribution, item[1].plugin)))
 
 
-def _is_own(source: Source) -> bool:
+def is_built_in(source: Source) -> bool:
+    """Whether it came with smoothctl itself."""
     return source.distribution == specs.PROJECT
 
 
 def _switched_off(source: Source) -> bool:
-    if os.environ.get(NO_PLUGINS) and not _is_own(source):
+    if os.environ.get(NO_PLUGINS) and not is_built_in(source):
         return True
     blocked = os.environ.get(BLOCK_PLUGINS, "").replace(",", " ").split()
     return source.plugin in blocked
@@ -236,6 +237,7 @@ def _load(result: Registry, point: EntryPoint, source: Source) -> None:
     manager.add_hookspecs(specs)
     try:
         module = point.load()
+        _require_interface(module)
         manager.register(module, name=point.name)
         manager.check_pending()
         _require_marks(module)
@@ -251,6 +253,13 @@ def _load(result: Registry, point: EntryPoint, source: Source) -> None:
     for kind, value in registered:
         result.add(kind, value, source)
     result.observers += [(source, impl.function) for impl in manager.hook.observe.get_hookimpls()]
+
+
+def _require_interface(module: Any) -> None:
+    """Raise SmoothctlError for a module that states another version of the interface than this one."""
+    wanted = getattr(module, f"{specs.PROJECT}_interface", specs.INTERFACE)
+    if wanted != specs.INTERFACE:
+        raise SmoothctlError(f"it is written for version {wanted} of the plugin interface, this is {specs.INTERFACE}")
 
 
 def _require_marks(module: Any) -> None:

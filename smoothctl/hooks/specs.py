@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from smoothctl.hooks.trackers import Event, Tracker
 
 PROJECT = "smoothctl"
+INTERFACE = 1
+"""The version of what plugins and the engine ask of each other; a plugin may state the one that it is written for."""
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 

@@ -183,7 +183,7 @@ def test_version(typed: Typed) -> None:
 
 def test_plugins_lists_and_explains(typed: Typed) -> None:
     listed = typed("plugins").out
-    for words in ("gaussian", "crt", "resnet110", "r110", "digits", "noises.gaussian (smoothctl 0.1.0)"):
+    for words in ("gaussian", "crt", "resnet110", "r110", "digits", "Of smoothctl 0.1.0"):
         assert words in listed
     explained = typed("plugins crt").out
     for words in ("outputs = logits", "weight = 1.0", "recipe:", "table 16"):

@@ -96,6 +96,15 @@ def test_a_plugin_for_another_version_is_set_aside(make_plugin: PluginMaker) -> 
     ]
 
 
+def test_a_plugin_for_another_interface_is_set_aside(make_plugin: PluginMaker) -> None:
+    make_plugin("this", "smoothctl_interface = 1\n" + PINK)
+    make_plugin("next", "smoothctl_interface = 2\n" + PINK)
+    (failure,) = failures()
+    assert failure.startswith("plugin next (dist-next 1.0) set aside: ")
+    assert failure.endswith("it is written for version 2 of the plugin interface, this is 1")
+    assert registry().find("noise", "pink").source.plugin == "this"
+
+
 def test_two_packages_with_one_plugin_name_are_both_named(make_plugin: PluginMaker) -> None:
     make_plugin("pink", PINK, distribution="first")
     make_plugin("pink", PINK, distribution="second")

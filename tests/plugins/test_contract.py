@@ -20,7 +20,7 @@ from smoothctl.hooks.registry import Registered, registry
 from smoothctl.images.datasets import describe_dataset, open_dataset, pixels
 from smoothctl.models.checkpoint import load_model
 from smoothctl.models.classifier import build_classifier, sketch_network
-from smoothctl.testing import check_noise
+from smoothctl.testing import check_architecture, check_dataset, check_method, check_noise
 from smoothctl.training.batches import TrainingData
 from smoothctl.training.execution import Execution
 from smoothctl.training.run import fill_directory
@@ -94,6 +94,11 @@ def test_an_architecture_trains_saves_loads_and_certifies(entry: Registered, tmp
     assert certificate.radius >= 0
 
 
+@pytest.mark.parametrize("entry", [e for e in FAMILIES if shape_of(e)[1] <= 32], ids=lambda entry: entry.name)
+def test_an_architecture_for_small_images_keeps_the_contract(entry: Registered) -> None:
+    check_architecture(entry.value, shape_of(entry))
+
+
 @pytest.mark.parametrize(("arch", "classes"), COUNTS)
 def test_counts_are_those_that_were_published(arch: str, classes: int) -> None:
     entry = registry().find("architecture", arch)
@@ -156,10 +161,8 @@ def test_a_dataset_is_described_and_downloads_nothing_unasked(
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.chdir(tmp_path)
     dataset: Dataset = entry.value
-    assert dataset.summary
-    assert len(dataset.mean) == len(dataset.std) == (dataset.shape[0] if dataset.mean else 0)
-    assert len(set(dataset.class_names)) == len(dataset.class_names)
     if dataset.name == "digits":
+        check_dataset(dataset)
         return
     for place in (None, tmp_path):
         for split in dataset.splits or ("test",):
@@ -177,16 +180,12 @@ def test_a_dataset_opens_from_arrays(entry: Registered, tmp_path: Path) -> None:
     names = np.array([f"class{number}" for number in range(200)])
     arrays = {f"{split}_images": images, f"{split}_labels": np.array([0, 1]), "class_names": names}
     np.savez(tmp_path / "a.npz", **arrays)
+    check_dataset(dataclasses.replace(entry.value, splits=(split,)), tmp_path / "a.npz")
     known, source = open_dataset(entry.value, split, tmp_path / "a.npz")
     assert known.shape == shape
     assert known.class_names
     x = pixels(source, 0)
     assert tuple(x.shape) == shape
-    if entry.value.augment is not None:
-        from smoothctl import Draws
-
-        batch = torch.rand(3, *shape)
-        assert entry.value.augment(batch, Draws(0, 1)).shape == batch.shape
 
 
 def test_every_recipe_names_an_architecture_that_runs_on_its_dataset() -> None:
@@ -229,9 +228,7 @@ def test_a_method_trains_by_its_loss_and_describes_its_options(entry: Registered
     assert np.isfinite([first["loss"], second["loss"]]).all()
     moved = [not torch.equal(old, new) for old, new in zip(before, trainer.model.parameters(), strict=True)]
     assert all(moved)
-    assert entry.value.summary
-    assert all(field.description for field in entry.value.Options.model_fields.values())
-    assert all(recipe.source for recipe in entry.value.recipes)
+    check_method(entry.value)
 
 
 @pytest.mark.parametrize("entry", registry().all("noise"), ids=lambda entry: entry.name)

@@ -1,0 +1,1 @@
+"""New packages of plugins, from templates that work as they are."""
