@@ -4,7 +4,7 @@ VENV := $(CURDIR)/.venv
 export PATH := $(VENV)/bin:$(PATH)
 SHELL := /bin/sh
 
-.PHONY: demo test lint install clean
+.PHONY: demo test lint install docs wheel clean
 
 install: $(VENV)/installed
 
@@ -36,5 +36,13 @@ lint: $(VENV)/installed
 test: lint
 	OMP_NUM_THREADS=1 pytest -n 2
 
+# The documentation as a site, in build/site.
+docs: $(VENV)/installed
+	NO_MKDOCS_2_WARNING=1 mkdocs build --quiet
+
+# What is published, in dist.
+wheel: $(VENV)/installed
+	python -m build --outdir dist
+
 clean:
-	rm -rf $(VENV) runs build *.egg-info
+	rm -rf $(VENV) runs build dist *.egg-info

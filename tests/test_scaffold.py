@@ -69,16 +69,3 @@ def test_the_list_fits_80_columns(typed: Typed) -> None:
     lines = typed("plugins").out.splitlines()
     assert max(map(len, lines)) <= 80
     assert "stopping rules: certify --rule NAME" in lines
-
-
-def test_every_package_of_the_source_is_in_the_wheel() -> None:
-    import tomllib
-
-    root = Path(__file__).resolve().parents[1]
-    named = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
-    found = {
-        ".".join(["smoothctl_plugins" if part == "plugins" else part for part in path.parent.relative_to(root).parts])
-        for folder in ("smoothctl", "plugins")
-        for path in (root / folder).rglob("__init__.py")
-    }
-    assert set(named) == found
