@@ -8,7 +8,7 @@ import io
 import json
 import random
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -83,10 +83,17 @@ def plain(rng: random.Random, value: Any) -> Any:
     return value
 
 
-def _places(value: Any) -> Any:
-    for key in value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
-        yield value, key
-        yield from _places(value[key])
+def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Every holder and key in plain data, however deep, and once where it holds itself."""
+    pending, seen = [value], set()
+    while pending:
+        holder = pending.pop()
+        if id(holder) in seen:
+            continue
+        seen.add(id(holder))
+        for key in holder if isinstance(holder, dict) else range(len(holder)) if isinstance(holder, list) else ():
+            yield holder, key
+            pending.append(holder[key])
 
 
 def document(rng: random.Random, content: bytes) -> bytes:

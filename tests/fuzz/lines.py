@@ -7,8 +7,10 @@ import functools
 import io
 import json
 import random
+import sys
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from tests.fuzz import made
 from tests.fuzz.hunting import Reader
@@ -80,7 +82,11 @@ def read(path: Path) -> None:
 
     out, err = io.TextIOWrapper(io.BytesIO(), "utf-8", errors="replace"), io.StringIO()
     words = json.loads(path.read_bytes())
-    with contextlib.chdir(path.parents[1]), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    nothing = io.TextIOWrapper(io.BytesIO(), "utf-8")
+    with (
+        contextlib.chdir(path.parents[1]), mock.patch.object(sys, "stdin", nothing),
+        contextlib.redirect_stdout(out), contextlib.redirect_stderr(err),
+    ):  # fmt: skip
         code = run(words)
     assert code in (0, 1, 2, 3), f"exit code {code} of {words}"
     assert "this is a bug" not in err.getvalue(), f"{words}: {err.getvalue()[-300:]}"
