@@ -12,6 +12,7 @@ from .base.settings import Settings as Settings
 from .base.streams import Stream as Stream
 from .evaluation.attack import attack as attack
 from .evaluation.image_files import predict_files as predict_files
+from .evaluation.image_files import read_image as read_image
 from .hooks.backends import Backend as Backend
 from .hooks.backends import Workload as Workload
 from .hooks.datasets import ArrayImages as ArrayImages

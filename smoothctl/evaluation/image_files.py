@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from torch import Tensor
 
@@ -20,7 +20,7 @@ from smoothctl.evaluation.plan import warn_mismatch, warn_other_function
 from smoothctl.hooks.registry import registry
 from smoothctl.hooks.rules import Rule
 from smoothctl.images.datasets import EIGHT_BIT, to_pixels
-from smoothctl.images.files import find_images, open_image
+from smoothctl.images.files import find_images, name_of, open_image
 from smoothctl.images.resizing import Fit
 from smoothctl.models.checkpoint import Model, load_model, require_sigma
 from smoothctl.models.composition import denoised
@@ -126,20 +126,21 @@ def predict_files(
     return [predictor(path) for path in files]
 
 
-def read_image(path: Path, shape: tuple[int, int, int]) -> Tensor:
-    """Read an image as float32 [C,H,W] in [0,1] in the model's shape, saying on stderr if it was resized.
+def read_image(file: Path | BinaryIO, shape: tuple[int, int, int]) -> Tensor:
+    """Read an image, from a file or from bytes in memory, as float32 [C,H,W] in [0,1] in the model's shape.
 
-    It is turned upright, brought to grey (1 channel) or RGB (3), resized (bilinear) so that it
-    just covers the model's height and width, and cropped in the centre.
+    It is turned upright, brought to grey (1 channel) or RGB (3), resized (bilinear) so that it just covers the model's
+    height and width, and cropped in the centre; a note says so. Raises UsageError for what is no image.
     """
     _, height, width = shape
     try:
-        image = open_image(path)
+        image = open_image(file)
     except OSError as error:
         raise UsageError(str(error)) from None
+    name = name_of(file)
     if image.size != (width, height):
-        console.note(f"{path}: {image.width}x{image.height} resized and centre-cropped to {width}x{height}")
-    return to_pixels(Fit(shape)(image), str(path))
+        console.note(f"{name}: {image.width}x{image.height} resized and centre-cropped to {width}x{height}")
+    return to_pixels(Fit(shape)(image), name)
 
 
 def pixel_key(x: Tensor) -> int:

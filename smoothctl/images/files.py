@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import BinaryIO, ClassVar, Self
 
 from PIL import Image, ImageOps, UnidentifiedImageError
 
@@ -58,27 +58,32 @@ class ImageFiles:
         return replace(self, paths=paths, labels=labels, subset=subset)
 
 
-def open_image(path: Path) -> Image.Image:
+def open_image(file: Path | BinaryIO) -> Image.Image:
     """Read an image: upright by its EXIF, in grey or RGB of 8 bits, transparent parts on white.
 
     Raises OSError, with the file's name, for what is no image, is damaged, or has more pixels than
     SMOOTHCTL_MAX_PIXELS allows.
     """
-    most = _most_pixels()
+    most, name = _most_pixels(), name_of(file)
     try:
-        with _own_limit(), warnings.catch_warnings(action="ignore"), Image.open(path, formats=_formats()) as opened:
+        with _own_limit(), warnings.catch_warnings(action="ignore"), Image.open(file, formats=_formats()) as opened:
             if opened.width * opened.height > most:
                 raise OSError(
                     f"{opened.width}x{opened.height} are more than {most:,} pixels; if it is meant, set {MAX_PIXELS}"
                 )
             opened.load()
-            return plain_image(ImageOps.exif_transpose(opened), str(path))
+            return plain_image(ImageOps.exif_transpose(opened), name)
     except FileNotFoundError:
-        raise OSError(f"{path} cannot be read (there is no such file)") from None
+        raise OSError(f"{name} cannot be read (there is no such file)") from None
     except UnidentifiedImageError:
-        raise OSError(f"{path} cannot be read (it is no image that Pillow knows)") from None
+        raise OSError(f"{name} cannot be read (it is no image that Pillow knows)") from None
     except Exception as error:  # what damaged images raise has no end
-        raise OSError(f"{path} cannot be read ({' '.join(str(error).split()) or type(error).__name__})") from None
+        raise OSError(f"{name} cannot be read ({' '.join(str(error).split()) or type(error).__name__})") from None
+
+
+def name_of(file: Path | BinaryIO) -> str:
+    """How to call an image in a message."""
+    return str(file) if isinstance(file, Path) else "the image"
 
 
 def plain_image(image: Image.Image, name: str = "an image") -> Image.Image:
