@@ -1,0 +1,1 @@
+"""Long runs under kills, full disks and second writers; the short form is a test."""
