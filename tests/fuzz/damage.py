@@ -69,7 +69,7 @@ def plain(rng: random.Random, value: Any) -> Any:
     for _ in range(rng.choice((1, 1, 2, 4))):
         places = list(_places(value))
         if not places:
-            return rng.choice(VALUES)
+            return copy.deepcopy(rng.choice(VALUES))
         holder, key = rng.choice(places)
         how = rng.randrange(5)
         if how <= 2:
@@ -122,7 +122,7 @@ def checkpoint(rng: random.Random, content: bytes) -> bytes:
             holder[f"{key}.{rng.choice(('x', '0', 'module'))}"] = holder.pop(key)
         else:
             held_there = isinstance(holder[key], (dict, list)) and holder[key]
-            holder[key] = plain(rng, holder[key]) if held_there else rng.choice(VALUES)
+            holder[key] = plain(rng, holder[key]) if held_there else copy.deepcopy(rng.choice(VALUES))
     out = io.BytesIO()
     torch.save(held, out)
     return out.getvalue()
