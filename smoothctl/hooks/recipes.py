@@ -65,6 +65,13 @@ class TrainingFields(Settings):
     augment: Annotated[
         bool, Option("The dataset's augmentation, if it has one.", ("--augment/--no-augment",), panel="Images")
     ] = True
+    balanced: Annotated[
+        bool,
+        Option(
+            "Draw each class equally often in an epoch, for classes with unlike numbers of images.",
+            ("--balanced/--no-balanced",), panel="Images",
+        ),
+    ] = False  # fmt: skip
     options: Annotated[
         Pairs,
         Option(

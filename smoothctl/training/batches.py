@@ -7,6 +7,9 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from smoothctl.base.draws import Draws
@@ -16,6 +19,7 @@ from smoothctl.hooks.methods import Batch
 from smoothctl.hooks.noises import Noise
 from smoothctl.images.batches import BatchReader, chunks
 from smoothctl.images.resizing import FittedImages
+from smoothctl.images.subset import labels_of
 from smoothctl.training.distributed import Share
 from smoothctl.training.execution import Execution
 from smoothctl.training.settings import TrainSettings
@@ -54,6 +58,7 @@ class Batches:
         if settings.augment and data.dataset.crop is not None and isinstance(images, FittedImages):
             images = dataclasses.replace(images, crop=data.dataset.crop)
         self.reader = BatchReader(images, self.device, execution.workers, len(data.dataset.class_names))
+        self.labels = np.array(labels_of(data.train)) if settings.balanced else None
 
     @property
     def steps_per_epoch(self) -> int:
@@ -63,7 +68,8 @@ class Batches:
     def of_epoch(self, epoch: int) -> Iterator[tuple[Share, Batch]]:
         """This process's share of each batch of an epoch."""
         seed = self.settings.seed
-        order = Draws(seed, epoch, Stream.TRAIN_ORDER).permutation(len(self.data.train))
+        draws, count = Draws(seed, epoch, Stream.TRAIN_ORDER), len(self.data.train)
+        order = draws.permutation(count) if self.labels is None else balanced_order(self.labels, draws)
         batches = chunks(order, self.settings.batch_size)
         shares = [self.group.share(batch) for batch in batches]
         own = [[batch[row] for row in share.rows] for batch, share in zip(batches, shares, strict=True)]
@@ -86,6 +92,23 @@ class Batches:
             sample_uniform=uniform.uniform,
             teacher=self.teacher, teacher_sigma=self.teacher_sigma,
         )  # fmt: skip
+
+
+def balanced_order(labels: NDArray[np.int64], draws: Draws) -> Tensor:
+    """As many places as there are labels, in random order, each class equally often, give or take one.
+
+    Of a class with few images, each comes several times, and all of them before one comes again.
+    """
+    classes = np.unique(labels)
+    more = set(draws.permutation(len(classes))[: len(labels) % len(classes)].tolist())
+    places: list[Tensor] = []
+    for number, label in enumerate(classes):
+        own = torch.from_numpy(np.flatnonzero(labels == label))
+        wanted = len(labels) // len(classes) + (number in more)
+        rounds = [own[draws.permutation(len(own))] for _ in range(math.ceil(wanted / len(own)))]
+        places += [torch.cat(rounds)[:wanted]] if rounds else []
+    drawn = torch.cat(places)
+    return drawn[draws.permutation(len(drawn))]
 
 
 def mix(seed: int, number: int) -> int:

@@ -7,17 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from smoothctl.base import console
 from smoothctl.base.devices import choose_device
 from smoothctl.base.errors import UsageError
 from smoothctl.base.settings import keyword_settings
 from smoothctl.base.timing import describe, fastest
-from smoothctl.hooks.datasets import Dataset
+from smoothctl.hooks.datasets import Dataset, LabelledImages
 from smoothctl.hooks.registry import registry
 from smoothctl.hooks.trackers import Tracker
 from smoothctl.images.datasets import default_split, known_shape, open_dataset
 from smoothctl.images.settings import DataSource
-from smoothctl.images.subset import take_balanced
+from smoothctl.images.subset import labels_of, take_balanced
 from smoothctl.models.checkpoint import Model, require_sigma
 from smoothctl.models.classifier import build_classifier, canonical_arch
 from smoothctl.records import cost
@@ -36,6 +38,9 @@ from smoothctl.training.settings import RunOptions, TeacherSettings, TrainSettin
 from smoothctl.training.teacher import check_teacher, refuse_over_teacher
 from smoothctl.training.trackers import find_trackers
 from smoothctl.training.trainer import Estimate, Trainer
+
+UNBALANCED = 3
+"""How many times more images one class has than another where that is said."""
 
 
 @dataclass(frozen=True)
@@ -178,6 +183,8 @@ def plan_run(
     _, heldout = open_dataset(dataset, split, source.data, source.download, opened.shape or None)
     if run.limit is not None:
         images = take_balanced(images, run.limit, resolved.seed)
+    if execution.group.leads and not resolved.balanced:
+        _tell_unbalanced(images, opened)
     data = TrainingData(opened, images, heldout, run.heldout_max, split)
     planned = PlannedRun(
         out, resolved, choice, data, execution, teacher, init, tuple(lineage), tuple(trackers),
@@ -192,6 +199,17 @@ def plan_run(
                 "weights that were trained without noise become robust by: --method gaussian --recipe finetune"
             )
     return planned
+
+
+def _tell_unbalanced(images: LabelledImages, dataset: Dataset) -> None:
+    """Say so if a class has many times more images than another, where the source keeps its labels."""
+    if not hasattr(images, "labels"):
+        return
+    counts = np.bincount(labels_of(images), minlength=len(dataset.class_names))
+    if counts.max() >= UNBALANCED * max(1, counts.min()):
+        console.note(
+            f"classes have {counts.min()} to {counts.max()} images; --balanced draws each equally often in an epoch"
+        )
 
 
 def _measured(settings: TrainSettings, dataset: Dataset, execution: Execution, resumed: Path | None) -> TrainSettings:

@@ -92,7 +92,7 @@ def _train(
 
 def _on_record(settings: TrainSettings) -> dict[str, Any]:
     """Settings as plain data; those that came later are named only where they are used, so that older runs resume."""
-    late = {"init_sha256", "lr_layers"}
+    late = {"init_sha256", "lr_layers", "balanced"}
     defaults = {name for name in late if getattr(settings, name) == TrainSettings.model_fields[name].default}
     return settings.model_dump(mode="json", exclude=defaults)
 
