@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from pathlib import Path
 from smoothctl.base.errors import SmoothctlError
 
 ENDINGS = (".tsv", ".csv", ".txt", ".log")
+DECIMAL_COMMA = re.compile(r"^(-?\d+),(\d+(?:[eE][+-]?\d+)?)$")
 SEPARATORS = ("\t", ",", ";")
 LARGEST_FILE = 2**29
 BEGINNING = 4096
@@ -121,6 +123,8 @@ def _cells(path: Path, numbered: Sequence[tuple[int, str]], width: int, separato
             raise SmoothctlError(f"{path}: a quotation mark in it is never closed")
         wrong = [(number, len(row)) for (number, _), row in zip(numbered, split, strict=True) if len(row) != width]
         cells = [cell.strip() for row in split for cell in row]
+        if separator == ";":  # so do spreadsheets write where decimals have commas
+            cells = [DECIMAL_COMMA.sub(r"\1.\2", cell) for cell in cells]
     if wrong:
         number, count = wrong[0]
         raise SmoothctlError(f"{path}, line {number}: not a row of this log ({count} cells, the header has {width})")

@@ -192,6 +192,12 @@ def test_whatever_stands_in_cells_ends_in_facts_or_one_line(tmp_path: Path, rows
         assert row.n is None or 0 <= row.n <= 10**12
 
 
+def test_decimal_commas_of_a_spreadsheet_are_read(tmp_path: Path) -> None:
+    text = "idx;label;predict;radius;correct;time\n0;3;3;0,52;1;0:00:01\n1;2;-1;0,0;0;0:00:01\n2;2;2;1,5e-3;1;1\n"
+    write(tmp_path / "a.csv", text)
+    assert [row.radius for row in read_log(tmp_path / "a.csv").rows] == [0.52, 0.0, 0.0015]
+
+
 def test_a_setting_that_is_null_is_one_that_is_not_stated(tmp_path: Path) -> None:
     write(tmp_path / "a.tsv", HEADER + "3\t1\t1\t0.1\t1\t1\n")
     settings_path(tmp_path / "a.tsv").write_text('{"settings": {"n0": null, "sigma": 0.5}, "planned": 1, "about": {}}')
