@@ -201,18 +201,19 @@ def prepare(
     shape = model.info.input_shape
     dataset, images = open_dataset(entry.value, split, source.data, source.download, shape)
     dataset, images = match_classes(model, dataset, images)
-    noise = plugins.find("noise", settings.noise or model.info.noise)
+    entry_of_noise = plugins.find("noise", settings.noise or model.info.noise)
+    noise: Noise = entry_of_noise.value.at(shape)
     sigma = require_sigma(settings.sigma, model)
     warn_mismatch(model, sigma, noise.name)
     indices = settings.indices(len(images))
     size = computing.batch_size or automatic_batch_size(shape, device)
     passes = procedure.likely_samples * len(indices)
     settings, classifier = ready(model, settings, device, size, passes, recorded)
-    sources = (entry, noise, find_architecture(model.info.arch))
+    sources = (entry, entry_of_noise, find_architecture(model.info.arch))
     levels = levels_of(images)
-    rule = procedure.rules(arithmetic_for(noise.value, sigma, levels), math.prod(shape))
+    rule = procedure.rules(arithmetic_for(noise, sigma, levels), math.prod(shape))
     return Job(
-        model, dataset, images, indices, noise.value, sigma, settings, procedure, device, sources, classifier, size,
+        model, dataset, images, indices, noise, sigma, settings, procedure, device, sources, classifier, size,
         levels, rule,
     )  # fmt: skip
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
+from smoothctl.base.errors import UsageError
 from smoothctl.hooks.recipes import Recipe
 
 if TYPE_CHECKING:
@@ -21,7 +22,8 @@ class Batch:
 
     x: clean images [B,C,H,W] in [0,1]; y: labels [B]; index: places in the dataset [B]; epoch:
     counted from 0, of ``epochs``; sigma: the scale of the noise; teacher: a frozen network from
-    pixels to logits, or None, and teacher_sigma the scale that it is for, if that is known. All random
+    pixels to logits, or None, and teacher_sigma the scale that it is for, if that is known; apply_noise: how a noise
+    that is not added meets the images. All random
     numbers come from the batch, so that a run can be repeated, and is the same whether one process has the
     batch or several share it.
     """
@@ -36,10 +38,19 @@ class Batch:
     sample_uniform: Callable[[tuple[int, ...]], Tensor]
     teacher: Callable[[Tensor], Tensor] | None = None
     teacher_sigma: float | None = None
+    apply_noise: Callable[[Tensor, Tensor], Tensor] | None = None
 
     def noise(self, copies: int = 1) -> Tensor:
-        """Draw fresh noise [copies*B,C,H,W], to be added to ``x.repeat(copies, 1, 1, 1)``."""
-        return self.sample_noise((copies * self.x.shape[0], *self.x.shape[1:]))
+        """Draw fresh noise [copies*B,C,H,W], to be added to ``x.repeat(copies, 1, 1, 1)``.
+
+        Raises UsageError for a noise that is not added: only ``noisy`` serves it.
+        """
+        if self.apply_noise is not None:
+            raise UsageError(
+                "this method adds noise to images itself, and the noise of this run is not one that is added; choose "
+                "another method"
+            )
+        return self._draw(copies)
 
     def uniform(self, copies: int = 1) -> Tensor:
         """Draw numbers between 0 and 1, one for each copy of each image: [copies*B]."""
@@ -47,7 +58,11 @@ class Batch:
 
     def noisy(self, copies: int = 1) -> Tensor:
         """The images with fresh noise, never clipped: [copies*B,C,H,W], all images copy by copy."""
-        return self.x.repeat(copies, 1, 1, 1) + self.noise(copies)
+        x, drawn = self.x.repeat(copies, 1, 1, 1), self._draw(copies)
+        return x + drawn if self.apply_noise is None else self.apply_noise(x, drawn)
+
+    def _draw(self, copies: int) -> Tensor:
+        return self.sample_noise((copies * self.x.shape[0], *self.x.shape[1:]))
 
 
 class Method(ABC):

@@ -1,9 +1,9 @@
-"""Additive noise, and which radius it proves."""
+"""Noise, and which radius it proves."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -44,15 +44,20 @@ def conversion(norm: str, other: str, dimension: int) -> str:
 
 @dataclass(frozen=True)
 class Noise:
-    """Additive noise with scale sigma, in units of pixels in [0,1].
+    """Noise with scale sigma, in units of pixels in [0,1] where it is added.
 
-    ``sample(shape, sigma, draws)`` draws a float32 tensor. ``radius(p_lower, sigma)`` is the radius
-    in ``norm`` that the bound p_A >= p_lower >= 1/2 proves for the smoothed classifier;
+    ``sample(shape, sigma, draws)`` draws a float32 tensor. It is added to the images, unless ``apply(x, drawn)`` gives
+    the noisy images [N,C,H,W] of images [C,H,W] or [N,C,H,W] and a draw [N,C,H,W]. ``radius(p_lower, sigma)`` is the
+    radius in ``norm`` that the bound p_A >= p_lower >= 1/2 proves for the smoothed classifier;
     ``radius_pair(p_lower, runner_up, sigma)``, if there is one, what p_A >= p_lower and
     p_B <= runner_up <= p_lower for every other class B prove.
 
     ``cdf(x, sigma)``, if the coordinates are independent and alike, is P(one coordinate <= x), computed with mpmath
     from an mpmath number x: with it, images on a grid are certified in exact arithmetic (docs/certify.md).
+
+    ``for_shape(shape)``, if radii depend on the shape [C,H,W] of images, gives the noise with its radii for that
+    shape. ``whole``: nothing is rounded, neither noisy images, which hold pixels as they are, nor radii, which are
+    whole numbers.
     """
 
     name: str
@@ -61,5 +66,16 @@ class Noise:
     norm: str = "l2"
     radius_pair: Callable[[float, float, float], float] | None = None
     cdf: Callable[[Any, float], Any] | None = None
+    apply: Callable[[Tensor, Tensor], Tensor] | None = None
+    for_shape: Callable[[tuple[int, ...]], Noise] | None = None
+    whole: bool = False
     summary: str = ""
     aliases: tuple[str, ...] = ()
+
+    def at(self, shape: Sequence[int]) -> Noise:
+        """The same noise with its radii for images of a shape [C,H,W]."""
+        return self if self.for_shape is None else self.for_shape(tuple(shape))
+
+    def noisy(self, x: Tensor, drawn: Tensor) -> Tensor:
+        """Images under a draw [N,C,H,W]: the sum, unless the noise says otherwise. Nothing is clipped."""
+        return x + drawn if self.apply is None else self.apply(x, drawn)

@@ -125,10 +125,15 @@ class Frame:
     @property
     def values(self) -> int | None:
         """How many values an image of the model has: C * H * W; None if the log does not say."""
+        return None if self.input_shape is None else math.prod(self.input_shape)
+
+    @property
+    def input_shape(self) -> tuple[int, ...] | None:
+        """The shape [C,H,W] of an image of the model; None if the log does not say."""
         shape = self.model("input_shape")
         if not isinstance(shape, list) or not all(isinstance(side, int) and side > 0 for side in shape):
             return None
-        return math.prod(shape)
+        return tuple(shape)
 
     @property
     def class_names(self) -> tuple[str, ...]:

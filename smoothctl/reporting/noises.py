@@ -33,6 +33,10 @@ def radius_of(frame: Frame) -> Callable[[Floats], Floats] | None:
         return None
     if noise is None or sigma is None:
         return None
+    shape = frame.input_shape
+    if noise.for_shape is not None and shape is None:
+        return None
+    noise = noise.at(shape or ())
     divisor = 1.0
     if frame.norm != noise.norm:
         values = frame.values

@@ -33,7 +33,7 @@ MOST_THRESHOLDS = 2**17
 @dataclass(frozen=True)
 class Arithmetic:
     """How noise of one sigma is drawn and added: exactly, to pixels that are multiples of 1/``levels``, or in
-    floating point (None)."""
+    floating point (None), where a noise that rounds nothing is exact too."""
 
     noise: Noise
     sigma: float
@@ -42,6 +42,8 @@ class Arithmetic:
     @property
     def name(self) -> str:
         """As logs name it."""
+        if self.noise.whole:
+            return "exact, nothing is rounded"
         return f"exact, grid 1/{self.levels}" if self.levels else "float"
 
     @cached_property
@@ -63,13 +65,18 @@ class Arithmetic:
         return (x * self.levels).round().to(torch.int16 if fits else torch.int32)
 
     def sample(self, shape: tuple[int, ...], draws: Draws) -> Tensor:
-        """Noise of a shape, to be added to what ``hold`` gave."""
+        """Noise of a shape, for ``add`` to what ``hold`` gave."""
         return self.noise.sample(shape, self.sigma, draws) if self.law is None else draws.ranks(self.law, shape)
 
     def add(self, x: Tensor, noise: Tensor, out: Tensor) -> None:
-        """Write x + noise, as pixels in float32, into ``out``: one conversion, so that equal sums give equal inputs."""
+        """Write x + noise, as pixels in float32, into ``out``: one conversion, so that equal sums give equal inputs.
+
+        A noise that is not added is applied in its own way.
+        """
         if self.levels:
             torch.div(torch.add(x, noise), self.levels, out=out)
+        elif self.noise.apply is not None:
+            out.copy_(self.noise.apply(x, noise))
         else:
             torch.add(x, noise, out=out)
 
@@ -129,17 +136,18 @@ def is_on_grid(x: Tensor, levels: int) -> bool:
 def proving(noise: Noise, distance: float) -> Noise:
     """The same noise, with radii that hold although probabilities are off by ``distance`` and numbers are rounded.
 
-    A radius is lowered by a margin, and where the noise states its law, until P(coordinate <= radius) <= p_lower
-    in high precision: for Gaussian noise that is theorem 1 of Cohen et al. 2019 itself; any other noise with a larger
-    radius would be refuted by a half-space.
+    A radius is lowered by a margin, unless it is a whole number, and where the noise states its law, until
+    P(coordinate <= radius) <= p_lower in high precision: for Gaussian noise that is theorem 1 of Cohen et al. 2019
+    itself; any other noise with a larger radius would be refuted by a half-space.
     """
 
     @lru_cache(maxsize=4096)
-    def radius(p_lower: float, sigma: float) -> float:
+    def proved_radius(p_lower: float, sigma: float) -> float:
         proved = math.nextafter(p_lower - distance, -1.0) if distance else p_lower
         if proved < 0.5:
             return -1.0
-        least = float(lowered(noise.radius(proved, sigma), sigma))
+        radius = noise.radius(proved, sigma)
+        least = radius if noise.whole else float(lowered(radius, sigma))
         with mpmath.workprec(PRECISION):
             while noise.cdf is not None and least > 0 and noise.cdf(mpmath.mpf(least), sigma) > proved:
                 least = float(lowered(least, sigma))
@@ -150,9 +158,12 @@ def proving(noise: Noise, distance: float) -> Noise:
         proved, other = p_lower, runner_up
         if distance:
             proved, other = math.nextafter(p_lower - distance, -1.0), math.nextafter(runner_up + distance, 2.0)
-        return float(lowered(noise.radius_pair(proved, other, sigma), sigma)) if proved >= other else -1.0
+        if proved < other:
+            return -1.0
+        radius = noise.radius_pair(proved, other, sigma)
+        return radius if noise.whole else float(lowered(radius, sigma))
 
-    return replace(noise, radius=radius, radius_pair=noise.radius_pair and radius_pair)
+    return replace(noise, radius=proved_radius, radius_pair=noise.radius_pair and radius_pair)
 
 
 def in_norm(noise: Noise, norm: str | None, dimension: int) -> Noise:

@@ -123,4 +123,4 @@ def tensor_sampler(
         model = model.to(device)
     except (RuntimeError, AssertionError) as error:
         raise UsageError(f"device {device}: {str(error).splitlines()[0]}") from None
-    return Sampler(plain(model), noise, sigma, seed, torch.device(device), batch_size, model=model)
+    return Sampler(plain(model), noise.at(images.shape[1:]), sigma, seed, torch.device(device), batch_size, model=model)

@@ -35,8 +35,8 @@ class SmoothedClassifier(nn.Module):
         """Log-probabilities [B,K] of images x [B,C,H,W] in [0,1]."""
         draws = Draws(self.seed, self._calls, Stream.EVALUATE, device=x.device)
         self._calls += 1
-        noise = self._noise.sample((self.samples * len(x), *x.shape[1:]), self.sigma, draws)
-        return soft_vote(self.base(x.repeat(self.samples, 1, 1, 1) + noise), self.samples)
+        drawn = self._noise.sample((self.samples * len(x), *x.shape[1:]), self.sigma, draws)
+        return soft_vote(self.base(self._noise.noisy(x.repeat(self.samples, 1, 1, 1), drawn)), self.samples)
 
     def certify(self, images: Tensor, **settings: object) -> list[Certificate]:
         """Certify images; see :func:`smoothctl.certify`."""

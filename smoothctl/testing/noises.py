@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import mpmath
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from smoothctl.base.draws import Draws
@@ -18,11 +21,22 @@ ALPHA = 1e-7
 KOLMOGOROV = 3.0
 """P(sqrt(n) * largest difference of distribution functions > 3) is 3e-8."""
 SIGMAS = (0.25, 1.0)
+SHARES = (0.5, 0.9)
+SIDES = (6, 6)
+PIXEL_SAMPLES = 20_000
 DUAL = {"l1": np.inf, "l2": 2, "linf": 1}
 
 
 def check_noise(noise: Noise, seed: int = 0) -> None:
-    """Hold ``sample`` to ``cdf`` and to ``radius``, at two scales; raise AssertionError with what does not fit."""
+    """Hold ``sample`` to ``cdf`` and to ``radius``, at two scales; raise AssertionError with what does not fit.
+
+    A noise that is not added is held to its radius in pixels (L0), on images of 6 x 6 pixels.
+    """
+    if noise.apply is not None:
+        for sigma in SHARES:
+            check_keys(noise, sigma, seed)
+            check_pixels(noise, sigma, seed)
+        return
     for sigma in SIGMAS:
         drawn = draw(noise, sigma, seed)
         check_keys(noise, sigma, seed)
@@ -104,6 +118,26 @@ def check_radius(noise: Noise, sigma: float, drawn: NDArray[np.float64]) -> None
                 f"{noise.name}: at sigma {sigma:g} a half-space with p_A = {share:g} has its edge at {distance:.4g}, "
                 f"radius says {radius:.4g}: sample is weaker than radius assumes"
             )
+
+
+def check_pixels(noise: Noise, sigma: float, seed: int = 0) -> None:
+    """No images that differ in ``radius`` pixels can be told apart so often that p_A may fall to 1/2."""
+    assert noise.norm == "l0", f"{noise.name}: of noise that is not added, only radii in pixels (l0) can be checked"
+    shape = (2, *SIDES)
+    own = noise.at(shape)
+    mask = noise.sample((PIXEL_SAMPLES, *shape), sigma, Draws(seed, 0))
+    pixels = torch.from_numpy(np.random.default_rng(seed).permutation(math.prod(SIDES)))
+    for p in (0.55, 0.75, 0.9, 0.99, 1.0):
+        changed = min(int(own.radius(p, sigma)), len(pixels))
+        other = torch.zeros(shape).flatten(1).index_fill_(1, pixels[:changed], 1.0).view(shape)
+        noisy, changed_too = noise.noisy(torch.zeros(shape), mask), noise.noisy(other, mask)
+        assert noisy.shape == mask.shape, f"{noise.name}: apply gives shape {tuple(noisy.shape)}"
+        told = int((noisy != changed_too).flatten(1).any(1).sum())
+        least = clopper_pearson_lower(told, PIXEL_SAMPLES, ALPHA)
+        assert p - least > 0.5 or changed == 0, (
+            f"{noise.name}: at sigma {sigma:g} images that differ in {changed} pixels are told apart in {told} of "
+            f"{PIXEL_SAMPLES} draws, so p_A = {p:g} does not prove that radius"
+        )
 
 
 def _declared(noise: Noise, sigma: float, places: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -90,7 +90,7 @@ class Batches:
             x, y, index, epoch, settings.epochs, settings.sigma,
             sample_noise=lambda shape: self.noise.sample(shape, settings.sigma, noise),
             sample_uniform=uniform.uniform,
-            teacher=self.teacher, teacher_sigma=self.teacher_sigma,
+            teacher=self.teacher, teacher_sigma=self.teacher_sigma, apply_noise=self.noise.apply,
         )  # fmt: skip
 
 

@@ -188,7 +188,7 @@ def plan_run(
     data = TrainingData(opened, images, heldout, run.heldout_max, split)
     planned = PlannedRun(
         out, resolved, choice, data, execution, teacher, init, tuple(lineage), tuple(trackers),
-        _check(run, resolved, teacher), run.keep_every, run.overwrite, source.data,
+        _check(run, resolved, teacher, known_shape(opened)), run.keep_every, run.overwrite, source.data,
     )  # fmt: skip
     if execution.group.leads:
         console.note(planned.describe())
@@ -248,11 +248,13 @@ def _completed(settings: TrainSettings, teacher: Model | None, init: Model | Non
     return TrainSettings(**given)
 
 
-def _check(run: RunOptions, settings: TrainSettings, teacher: Model | None) -> SanityCheck | None:
+def _check(
+    run: RunOptions, settings: TrainSettings, teacher: Model | None, shape: tuple[int, int, int]
+) -> SanityCheck | None:
     """The check of a student, at one sigma unless another radius is given; none for training without a teacher."""
     if not run.check_images or (run.check_radius is None and teacher is None):
         return None
-    noise = registry().find("noise", settings.noise).value
+    noise = registry().find("noise", settings.noise).value.at(shape)
     return plan_check(run.check_radius, run.check_images, settings.epochs, settings.sigma, noise)
 
 

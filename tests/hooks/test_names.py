@@ -12,6 +12,7 @@ ENGINE = Path(__file__).parents[2] / "smoothctl"
 DECLARED = ENGINE / "hooks" / "defaults.py"
 MEANT_OTHERWISE = {
     "npz": "the ending of a file",
+    "onnxruntime": "a package of Python",
     "radii": "a key of the report as JSON",
     "compile": "an option of training",
 }

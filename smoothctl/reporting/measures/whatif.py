@@ -31,6 +31,8 @@ class Law(NamedTuple):
 
     name: str
     radius: Callable[[Floats], Floats]
+    whole: bool = False
+    """Radii are whole numbers, from which no margin for rounding is taken."""
 
 
 def apply(frame: Frame, kind: str, value: str) -> Frame:
@@ -199,8 +201,11 @@ def _require_radii(frame: Frame, k: Ints, n: Ints, law: Law) -> None:
 
 def _law(frame: Frame) -> Law:
     """What bounds on p_A prove in a log: asked of its noise, else Gaussian's."""
-    radius = noises.radius_of(frame) if frame.settings.get("noise") else None
-    return _gaussian(frame.sigma) if radius is None else Law(f"{frame.settings['noise']} noise", radius)
+    noise = noises.noise_of(frame) if frame.settings.get("noise") else None
+    radius = noises.radius_of(frame) if noise else None
+    if noise is None or radius is None:
+        return _gaussian(frame.sigma)
+    return Law(f"{noise.name} noise", radius, noise.whole)
 
 
 def _gaussian(sigma: float | None) -> Law:
@@ -210,7 +215,8 @@ def _gaussian(sigma: float | None) -> Law:
 def _radii(p: Floats, law: Law, sigma: float | None) -> Floats:
     if sigma is None:
         raise UsageError("sigma is not known")
-    return np.where(p >= 0.5, lowered(law.radius(np.maximum(p, 0.5)), sigma), 0.0)
+    radii = law.radius(np.maximum(p, 0.5))
+    return np.where(p >= 0.5, radii if law.whole else lowered(radii, sigma), 0.0)
 
 
 def _decide(frame: Frame, k: Ints, n: Ints, alpha: float, note: str, settings: dict[str, Any]) -> Frame:

@@ -22,11 +22,14 @@ def guarantee(summaries: Sequence[Summary]) -> str:
     """What a radius means, and in which logs rounding of the noise is covered too."""
     certified = [summary for summary in summaries if summary.kind == "certify"]
     exact = [summary for summary in certified if str(summary.settings.get("arithmetic", "")).startswith("exact")]
+    said = GUARANTEE
+    if any(summary.settings.get("norm") == "l0" for summary in certified):
+        said = f"{said[:-1]}; L0 radii count pixels, whatever becomes of them."
     names = list(dict.fromkeys(summary.name for summary in certified if summary not in exact))
     if not names:
-        return f"{GUARANTEE} All were computed in exact arithmetic."
+        return f"{said} All were computed in exact arithmetic."
     which = "all logs" if not exact else ", ".join(names)
-    return f"{GUARANTEE} Noise was added in floating point, whose rounding no proof covers, in {which}."
+    return f"{said} Noise was added in floating point, whose rounding no proof covers, in {which}."
 
 
 def build(

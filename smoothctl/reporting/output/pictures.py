@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from torch import Tensor
 
 from smoothctl.base.errors import SmoothctlError
 from smoothctl.hooks.datasets import LabelledImages
@@ -70,15 +71,13 @@ def strips(frames: Sequence[Frame], data: Path | None, source: Source | None = N
     found = []
     for at, why in _telling(shared[0], count):
         index = int(shared[0].idx[at])
-        clean = pixels(images, index).numpy()
+        clean = pixels(images, index)
         label = class_name(shared[0], int(shared[0].label[at]))
-        shots = [Shot(_png(clean), f"image {index}, clean: {label}", ("clean", f"label {label}"))]
+        shots = [Shot(_png(clean.numpy()), f"image {index}, clean: {label}", ("clean", f"label {label}"))]
         for frame in shared:
             assert frame.sigma is not None
             lines = (f"sigma {frame.sigma:g}", decision(frame, at), "right" if frame.correct[at] else "not certified")
-            shots.append(
-                Shot(_png(clean + _noise(frame, index, clean.shape)), f"image {index}, {', '.join(lines)}", lines)
-            )
+            shots.append(Shot(_png(_noisy(frame, index, clean)), f"image {index}, {', '.join(lines)}", lines))
         found.append(Strip(f"image {index}: {label}{f' ({why})' if why else ''}", tuple(shots)))
     return found
 
@@ -101,16 +100,19 @@ def _same_data(frames: Sequence[Frame], given: Source | None) -> tuple[list[Fram
     return [by_sigma[sigma] for sigma in sorted(by_sigma)], source
 
 
-def _noise(frame: Frame, index: int, shape: tuple[int, ...]) -> np.ndarray:
-    """One draw of a log's noise; others' logs, which name none, are of Gaussian noise."""
+def _noisy(frame: Frame, index: int, clean: Tensor) -> np.ndarray:
+    """An image [C,H,W] under one draw of a log's noise; others' logs, which name none, are of Gaussian noise."""
     from smoothctl.base.draws import Draws
     from smoothctl.base.streams import Stream
 
     noise, sigma = noise_of(frame), frame.sigma
     assert sigma is not None
     draws = Draws(0, index, Stream.EVALUATE)
-    sample = draws.normal((1, *shape)) * sigma if noise is None else noise.sample((1, *shape), sigma, draws)
-    return np.asarray(sample[0].numpy())
+    shape = (1, *clean.shape)
+    noisy = (
+        clean + draws.normal(shape) * sigma if noise is None else noise.noisy(clean, noise.sample(shape, sigma, draws))
+    )
+    return np.asarray(noisy[0].numpy())
 
 
 def _require_labels(frame: Frame, images: LabelledImages) -> None:
