@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from typing import Any
 
@@ -10,9 +11,29 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from smoothctl import Architecture, ArrayImages, Batch, Dataset, Draws, Method, Noise
+from smoothctl import (
+    Architecture,
+    ArrayImages,
+    Backend,
+    Batch,
+    Dataset,
+    Draws,
+    Imported,
+    Importer,
+    Method,
+    Noise,
+    Workload,
+)  # fmt: skip
 from smoothctl.hooks.registry import registry
-from smoothctl.testing import check_architecture, check_dataset, check_method, check_noise, run_command
+from smoothctl.testing import (
+    check_architecture,
+    check_backend,
+    check_dataset,
+    check_importer,
+    check_method,
+    check_noise,
+    run_command,
+)  # fmt: skip
 
 GAUSSIAN: Noise = registry().find("noise", "gaussian").value
 
@@ -69,6 +90,9 @@ def _changing(self: Method, model: nn.Module, batch: Batch) -> Any:
 
 LIES: dict[str, Any] = {
     "must be a mean": lambda self, model, batch: Honest.loss(self, model, batch) * len(batch.x),
+    "a mean over the batch's images": lambda self, model, batch: (
+        Honest.loss(self, model, batch) + 1e-3 * model(batch.x).square().sum()
+    ),  # one of its terms is a sum
     "draws random numbers": lambda self, model, batch: nn.functional.cross_entropy(
         model(batch.x + torch.randn_like(batch.x)), batch.y
     ),
@@ -183,3 +207,61 @@ def test_a_command_that_fails_is_shown(tmp_path: Any) -> None:
         AssertionError, match=r"smoothctl certify nothing ended with 2:\n.*there is no model at nothing"
     ):
         run_command("certify nothing", tmp_path)
+
+
+def traced(network: nn.Module, work: Workload) -> Any:
+    return torch.jit.trace(network, torch.rand(2, *work.shape))
+
+
+def of_one_size(network: nn.Module, work: Workload) -> Any:
+    return lambda x: network(x[:1]).expand(len(x), -1)
+
+
+def zeroing(network: nn.Module, work: Workload) -> Any:
+    before = copy.deepcopy(network)
+    nn.init.zeros_(next(network.parameters()))
+    return before
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize(
+    ("prepare", "change", "said"),
+    [
+        (lambda network, work: lambda x: 1.01 * network(x), {}, "differ from PyTorch's"),
+        (of_one_size, {}, "differ from PyTorch's"),
+        (zeroing, {}, "changes the network"),
+        (lambda network, work: network.train(), {}, "training mode"),
+        (traced, {"devices": ("cuda",)}, "only backends that serve"),
+        (traced, {"summary": ""}, "say in summary"),
+    ],
+)
+def test_backends_that_lie_are_caught(prepare: Any, change: dict[str, Any], said: str) -> None:
+    true = Backend("true", traced, "traced")
+    check_backend(true)
+    with pytest.raises(AssertionError, match=said):
+        check_backend(dataclasses.replace(true, prepare=prepare, **change))
+
+
+def test_built_in_backends_pass() -> None:
+    for entry in registry().all("backend"):
+        if entry.value.serves("cpu", "fp32") and entry.name != "compile":  # which takes a minute
+            check_backend(entry.value)
+
+
+def read_mine(content: Any) -> Imported | None:
+    known = isinstance(content, dict) and "mine" in content
+    return Imported(content["mine"], where="mine") if known else None
+
+
+def test_importers_that_lie_are_caught() -> None:
+    true, content = Importer("true", read_mine, "mine"), {"mine": {"fc.weight": torch.ones(2, 2)}}
+    assert list(check_importer(true, content).state) == ["fc.weight"]
+    for importer, held, said in [
+        (true, {"theirs": content["mine"]}, "does not read its own layout"),
+        (true, {"mine": {}}, "finds no weights"),
+        (true, {"mine": {"lr": 0.1}}, "lr among the weights is no tensor"),
+        (Importer("greedy", lambda content: Imported({}, "all"), "all"), content, "must give None"),
+        (Importer("silent", read_mine), content, "say in summary"),
+    ]:
+        with pytest.raises(AssertionError, match=said):
+            check_importer(importer, held)

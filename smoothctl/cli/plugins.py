@@ -53,6 +53,7 @@ def command(
     noise: Annotated[bool, _flag("noise")] = False,
     rule: Annotated[bool, _flag("rule")] = False,
     backend: Annotated[bool, _flag("backend")] = False,
+    importer: Annotated[bool, _flag("importer")] = False,
     tracker: Annotated[bool, _flag("tracker")] = False,
     table: Annotated[bool, _flag("table")] = False,
     plot: Annotated[bool, _flag("plot")] = False,
@@ -67,7 +68,7 @@ def command(
 
     asked = {
         "method": method, "architecture": architecture, "dataset": dataset, "noise": noise, "rule": rule,
-        "backend": backend, "tracker": tracker, "table": table, "plot": plot,
+        "backend": backend, "importer": importer, "tracker": tracker, "table": table, "plot": plot,
     }  # fmt: skip
     kinds = [kind for kind, wanted in asked.items() if wanted]
     if name == NEW:

@@ -11,7 +11,7 @@ from string import Template
 from smoothctl.base.about import __version__
 from smoothctl.base.errors import UsageError
 
-KINDS = ("method", "architecture", "dataset", "noise", "rule", "backend", "tracker", "table", "plot")
+KINDS = ("method", "architecture", "dataset", "noise", "rule", "backend", "importer", "tracker", "table", "plot")
 """What a template is there for."""
 
 

@@ -9,8 +9,10 @@ def test_my_noise():
     check_noise(my_noise)
 """
 
+from smoothctl.testing.backends import check_backend as check_backend
 from smoothctl.testing.commands import run_command as run_command
 from smoothctl.testing.datasets import check_dataset as check_dataset
+from smoothctl.testing.importers import check_importer as check_importer
 from smoothctl.testing.methods import check_method as check_method
 from smoothctl.testing.methods import tiny_batch as tiny_batch
 from smoothctl.testing.methods import tiny_network as tiny_network
