@@ -62,7 +62,7 @@ def read_attack_log(path: Path) -> AttackLog:
         rows = list(zip(*(columns[name] for name in ATTACK_COLUMNS), strict=True))
         images = tuple(_image(row[:5], len(multiples)) for row in rows if row[-1] == "ok")
         passes = sum(map(int, columns["forward_passes"])), sum(map(int, columns["backward_passes"]))
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise SmoothctlError(f"{path} is no log of attacks, or is damaged ({error})") from None
     return AttackLog(path, multiples, images, len(rows) - len(images), planned, eligible, passes)
 

@@ -75,3 +75,18 @@ def test_a_file_system_without_locks_is_named(tmp_path: Path, monkeypatch: pytes
     with pytest.raises(SmoothctlError, match=r"\.log\.tsv\.lock"), exclusive(path):
         pass
     assert not list(tmp_path.iterdir())
+
+
+def test_the_file_of_a_lock_is_gone_before_the_lock_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a third process could lock a file that the second, which waited for it, is about to find gone."""
+    there: list[bool] = []
+    release = FileLock.release
+
+    def watched(lock: FileLock, *words: bool) -> None:
+        there.append(Path(lock.lock_file).exists())
+        release(lock, *words)
+
+    monkeypatch.setattr(FileLock, "release", watched)
+    with exclusive(tmp_path / "log.tsv"):
+        assert (tmp_path / ".log.tsv.lock").exists()
+    assert there[0] is False

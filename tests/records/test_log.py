@@ -232,3 +232,14 @@ def test_a_damaged_shard_is_one_line(damage: Any, words: str, tmp_path: Path) ->
     log.write_bytes(damaged if isinstance(damaged, bytes) else damaged.encode())
     with pytest.raises(SmoothctlError, match=words):
         merge_shares(tmp_path / "a.tsv", {})
+
+
+def test_failed_rows_are_taken_out_and_done_again(tmp_path: Path) -> None:
+    log = tmp_path / "a.tsv"
+    for idx, status in ((0, "ok"), (1, "failed: OSError: gone")):
+        with open_log(log, CERTIFY_COLUMNS, {"n": 10}, {}, [0, 1], overwrite=False) as writer:
+            writer.append(**{**dict.fromkeys(CERTIFY_COLUMNS, "0"), **OWN, "idx": idx, "status": status})
+    assert "failed" in log.read_text()
+    with open_log(log, CERTIFY_COLUMNS, {"n": 10}, {}, [0, 1], overwrite=False) as writer:
+        assert writer.done == {0}
+        assert "failed" not in log.read_text()

@@ -52,3 +52,15 @@ def test_multi_bound_is_wrong_no_more_often_than_alpha() -> None:
         radius = bound(top, votes, selection)[1]
         wrong += radius >= 0 and (top != 0 or radius > true)
     assert wrong / 4000 <= alpha + 3 * np.sqrt(alpha / 4000)
+
+
+@pytest.mark.parametrize("selection", [[98, 2, 0], [60, 30, 10]])
+@pytest.mark.parametrize("votes", [[980, 20, 0], [600, 300, 100]])
+def test_which_bound_is_used_is_decided_by_the_selection_alone(selection: list[int], votes: list[int]) -> None:
+    """Were it decided by the votes that are then bounded, the better of two bounds at alpha each would be taken."""
+    bound = multi_bound(GAUSSIAN, 1.0, ALPHA)
+    promised = bound(0, 10 * np.array(selection), np.array(selection))
+    binary = promised == binary_bound(GAUSSIAN, 1.0, ALPHA)(0, 10 * np.array(selection), np.array(selection))
+    found = bound(0, np.array(votes), np.array(selection))
+    assert binary == (selection[0] == 98)
+    assert (found == binary_bound(GAUSSIAN, 1.0, ALPHA)(0, np.array(votes), np.array(selection))) == binary
