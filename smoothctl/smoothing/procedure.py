@@ -19,6 +19,8 @@ from smoothctl.smoothing.rules import choose_rule
 from smoothctl.smoothing.settings import CertifySettings
 
 NO_LABEL = -1
+SURE = math.nextafter(1.0, 0.0)
+"""A p_A above which there is hardly any."""
 RuleMaker = Callable[[int], Rule[Certificate]]
 """From an image's label (which only ``skip_misclassified`` looks at) to a fresh rule."""
 
@@ -60,9 +62,14 @@ class Procedure:
         return {"tells": asdict(self.rule.tells)}
 
     def rules(self, arithmetic: Arithmetic, dimension: int) -> RuleMaker:
-        """Rules whose certificates hold in an arithmetic, for images of ``dimension`` pixels."""
-        distance = arithmetic.distance(dimension)
-        make = self.begin(arithmetic.noise, arithmetic.sigma, distance, dimension)
+        """Rules whose certificates hold in an arithmetic, for images of ``dimension`` pixels.
+
+        Raises UsageError for noise that can prove no radius above 0.
+        """
+        distance, noise, sigma = arithmetic.distance(dimension), arithmetic.noise, arithmetic.sigma
+        make = self.begin(noise, sigma, distance, dimension)
+        if noise.radius(SURE, sigma) <= 0:
+            raise UsageError(f"{noise.name} noise of sigma={sigma:g} proves no radius above 0; give a larger sigma")
         return lambda label: stating(make(label), distance, arithmetic.name)
 
     def begin(self, noise: Noise, sigma: float, distance: float = 0.0, dimension: int = 1) -> RuleMaker:

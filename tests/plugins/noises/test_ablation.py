@@ -126,6 +126,7 @@ def test_it_trains_certifies_and_is_reported(typed: Typed, workplace: Path) -> N
 @pytest.mark.parametrize(
     ("line", "words"),
     [
+        ("certify RUN --noise ablation --sigma 0.4 --n 100 --max 1 --out x.tsv", "sigma=0.4 proves no radius above 0"),
         ("train --noise ablation --sigma 1 --epochs 1 --limit 50", "sigma is the share of pixels"),
         ("train --noise ablation --method smoothadv --epochs 1 --limit 50", "choose another method"),
         (
