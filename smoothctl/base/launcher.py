@@ -21,8 +21,11 @@ def world_size(environment: Mapping[str, str] = os.environ) -> int:
 
 
 def local_rank(environment: Mapping[str, str] = os.environ) -> int:
-    """The place of this process among those of its machine, from 0."""
-    return int(environment.get("LOCAL_RANK", "0"))
+    """The place of this process among those of its machine, from 0. Raises UsageError for what is no number."""
+    text = environment.get("LOCAL_RANK", "0")
+    if not text.isdecimal():
+        raise UsageError(f"LOCAL_RANK is {text}, which is no place of a process; start them by torchrun, or unset it")
+    return int(text)
 
 
 def leads(environment: Mapping[str, str] = os.environ) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from smoothctl.base import peers
+from smoothctl.base import launcher, peers
 from smoothctl.base.errors import SmoothctlError, UsageError
 from smoothctl.cli import process, report
 from smoothctl.records.log import read_log
@@ -185,6 +185,17 @@ def test_a_launcher_that_set_only_half_is_one_line(
     done = typed(command.format(run=run_copy))
     assert done.code == 2
     assert "WORLD_SIZE is 2, but MASTER_ADDR and MASTER_PORT and RANK are not set" in done.err
+
+
+def test_a_local_rank_that_is_no_number_is_one_line(
+    typed: Typed, run_copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCAL_RANK", "first")
+    done = typed(f"certify {run_copy} --n 100 --max 2 --device cuda")
+    assert done.code == 2
+    assert "Traceback" not in done.err
+    with pytest.raises(UsageError, match="LOCAL_RANK is first, which is no place of a process"):
+        launcher.local_rank()
 
 
 @pytest.mark.parametrize("command", ["certify {run} --n 100 --max 2", "train --arch lenet --epochs 1 --out new"])

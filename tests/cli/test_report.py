@@ -144,7 +144,7 @@ def test_folders_are_searched(log: Path, capsys):
         (["sigma_0.50.tsv", "--plot", "pie"], 2, "--plot"), (["sigma_0.50.tsv", "--rho", "2"], 2, "--rho"),
         (["sigma_0.50.tsv", "--what-if", "alpha=2"], 2, "between 0 and 1"),
         (["sigma_0.50.tsv", "--what-if", "beta=2"], 2, "--what-if beta"),
-        (["sigma_0.50.tsv", "--what-if", "alpha=0.01"], 2, "not known"),
+        (["sigma_0.50.tsv", "--what-if", "alpha=0.01"], 2, "it has no votes, and no sigma"),
         (["sigma_0.50.tsv", "--against", "none"], 2, "choose cohen2019"),
         (["sigma_0.50.tsv", "--plot", "ecdf"], 1, "needs votes"),
         (["sigma_0.50.tsv", "--format", "pdf"], 2, "--format"),

@@ -45,7 +45,7 @@ def decision(frame: Frame, at: int) -> str:
     name = class_name(frame, predict)
     if frame.kind == "predict":
         return name
-    return f"{name}, {np.floor(frame.radius[at] * 1000) / 1000:.3f}"
+    return f"{name}, radius {np.floor(frame.radius[at] * 1000) / 1000:.3f}"
 
 
 def class_name(frame: Frame, label: int) -> str:
