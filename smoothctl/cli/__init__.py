@@ -103,7 +103,8 @@ def _run(arguments: list[str]) -> int:
         sys.stdout.flush()
     except typer.TyperException as error:
         message = " ".join(error.format_message().split())
-        console.note(f"smoothctl: {message} (smoothctl {_command(words)}--help says more)")
+        if message:  # else help was shown
+            console.note(f"smoothctl: {message} (smoothctl {_command(words)}--help says more)")
         return error.exit_code
     except SmoothctlError as error:
         console.note(f"smoothctl: {error}")

@@ -32,6 +32,12 @@ def test_help_imports_nothing_heavy_and_no_plugin_but_rules(command: str) -> Non
         assert "Examples:" in done.stdout
 
 
+def test_without_a_command_there_is_help_and_nothing_else(typed: Typed) -> None:
+    done = typed("")
+    assert "Commands" in done.out + done.err
+    assert "says more" not in done.err
+
+
 def test_help_works_in_an_empty_environment() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "smoothctl", "--help"], env={}, capture_output=True, text=True, check=True
