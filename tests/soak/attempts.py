@@ -21,7 +21,7 @@ from smoothctl.records.log import read_log
 SMALLEST, LARGEST = 100, 400_000
 """Bytes that one file may have on a disk that is full."""
 OK, USAGE, FAILED = 0, 2, 1
-ENDS = {OK, USAGE, FAILED, 130, 143, 129, -signal.SIGKILL}
+ENDS = {OK, USAGE, FAILED, 130, 143, -signal.SIGKILL, -signal.SIGINT, -signal.SIGTERM}
 """How a command that is cut short may end: well, by a line, or by its signal."""
 
 
