@@ -112,7 +112,7 @@ def find_model_file(path: Path) -> Path:
                 return path / name
         raise UsageError(f"{path} has no {MODEL_FILE}; is it a run directory whose training has finished an epoch?")
     if not path.is_file():
-        raise UsageError(f"there is no model at {path}")
+        raise UsageError(f"there is no model at {path}; name a run or a checkpoint, or train one with: smoothctl train")
     return path
 
 

@@ -83,7 +83,7 @@ def find_logs(paths: Sequence[Path]) -> list[Path]:
         elif path.exists():
             logs = [path]
         else:
-            raise UsageError(f"there is no log or run at {path}")
+            raise UsageError(f"there is no log or run at {path}; smoothctl certify makes logs of runs and checkpoints")
         if not logs and not find_runs([path]):
             raise UsageError(f"{path} has no log yet; make one with: smoothctl certify {path}")
         found.update(dict.fromkeys(logs))

@@ -204,7 +204,7 @@ def brightness(colour: str) -> float:
 
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("width", [360, 1100, 1280])
 def test_a_browser_shows_it(demo: Path, tmp_path: Path, width: int, dark: bool):
     seen = browse(demo, tmp_path, width, dark)
     assert seen["width"] == width
