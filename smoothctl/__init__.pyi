@@ -11,6 +11,8 @@ from .base.settings import Radii as Radii
 from .base.settings import Settings as Settings
 from .base.streams import Stream as Stream
 from .evaluation.attack import attack as attack
+from .evaluation.datasets import certify_dataset as certify_dataset
+from .evaluation.datasets import predict_dataset as predict_dataset
 from .evaluation.image_files import predict_files as predict_files
 from .evaluation.image_files import read_image as read_image
 from .hooks.backends import Backend as Backend
@@ -57,7 +59,10 @@ from .models.classifier import build_classifier as build_classifier
 from .models.convert import convert as convert
 from .models.import_checkpoint import Assumptions as Assumptions
 from .models.import_checkpoint import read_weights as read_weights
+from .records.log import Log as Log
+from .records.log import read_log as read_log
 from .reporting.assemble import Report as Report
+from .reporting.assemble import report as report
 from .reporting.output.layout import Cell as Cell
 from .reporting.output.layout import Table as Table
 from .reporting.output.layout import figures as figures

@@ -101,7 +101,7 @@ def denoise(classifier: Trained, path: Path, sigma: float | None) -> Trained | N
     folder = path / "unet" if (path / "unet" / CONFIG).is_file() else path
     shape = _image_shape(folder, _read_config(folder), classifier.input_shape)
     if not sigma:
-        raise UsageError(f"the timestep of the diffusion model {path} follows from sigma; give --sigma")
+        raise UsageError(f"the timestep of the diffusion model {path} follows from sigma; give `sigma`")
     scheduler = next((file for file in _schedulers(path) if file.is_file()), None)
     alphas_bar, prediction = _read_schedule(scheduler)
     timestep = find_timestep(alphas_bar, sigma)

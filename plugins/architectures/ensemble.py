@@ -55,7 +55,7 @@ def build(spec: ModelSpec) -> nn.Module:
     options = dict(spec.options)
     average = options.pop("average", "logits")
     if average not in ("logits", "softmax"):
-        raise UsageError(f"--arch-option average={average}: it is logits or softmax")
+        raise UsageError(f"`arch_options=average={average}`: it is logits or softmax")
     names = spec.name.split("+")
     consensus = _consensus(options.pop("consensus", None), len(names))
     own: Sequence[Mapping[str, Any]] = options.pop("members", [{}] * len(names))
@@ -75,7 +75,7 @@ def _consensus(value: Any, members: int) -> int | None:
         return None
     text = str(value)
     if not text.isdecimal() or not 2 <= int(text) <= members:
-        raise UsageError(f"--arch-option consensus={value}: it is a number from 2 to {members}, that of the members")
+        raise UsageError(f"`arch_options=consensus={value}`: it is a number from 2 to {members}, that of the members")
     return int(text)
 
 

@@ -36,8 +36,8 @@ def build(spec: ModelSpec) -> nn.Module:
 
     if reading := [name for name in READING if name in spec.options]:
         raise UsageError(
-            f"--arch-option {reading[0]}: timm would read a file by itself, which could run code; a checkpoint is read "
-            f"by certify, predict and convert, with --arch timm/{spec.name}"
+            f"`arch_options={reading[0]}`: timm would read a file by itself, which could run code; a checkpoint is "
+            f"read by certify, predict and convert, with `arch=timm/{spec.name}`"
         )
 
     if not timm.is_model(spec.name):
@@ -118,7 +118,7 @@ def _whole_patches(network: nn.Module, spec: ModelSpec) -> nn.Module:
     if height % tall or width % wide:
         raise UsageError(
             f"timm/{spec.name} cuts images into patches of {tall}x{wide}, of which {height}x{width} is no multiple, so "
-            "that it would not see all of them; try --arch-option patch_size=4"
+            "that it would not see all of them; try `arch_options=patch_size=4`"
         )
     return network
 

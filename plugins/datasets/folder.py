@@ -30,14 +30,14 @@ def load(split: str, data: Path | None, download: bool) -> ImageFiles:
     Of DIR/CLASS/..., a fifth of each class is the test split.
     """
     if data is None:
-        raise UsageError("dataset folder needs --data DIR")
+        raise UsageError("dataset folder needs `data=DIR`")
     if not data.is_dir():
         raise DatasetMissing("folder", data, "a folder for each class", fetchable=False)
     places = {name: place for name, names in SPLITS.items() if (place := _find(data, names)) is not None}
     if not places:
         return _part(_read(data, None), split)
     if split not in places:
-        words = " or ".join(SPLITS[split]) or "no splits, for --split all"
+        words = " or ".join(SPLITS[split]) or "no splits, for `split=all`"
         raise DatasetMissing("folder", data, f"a folder {words}", fetchable=False)
     names = find_classes(places["train"]) if "train" in places and split != "train" else None
     return _read(places[split], names)
@@ -71,7 +71,7 @@ def _part(images: ImageFiles, split: str) -> ImageFiles:
         )
         return images
     how = f"one in {ONE_IN} of each class is for the test, by seed {SEED} and path"
-    say_once(f"{images.root} has no folders train and test: {how}; --split all takes every image")
+    say_once(f"{images.root} has no folders train and test: {how}; `split=all` takes every image")
     return images.take((at for at in range(len(images)) if (at in test) == (split == "test")), how)
 
 

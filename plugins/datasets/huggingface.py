@@ -40,7 +40,7 @@ def load(split: str, data: Path | None, download: bool) -> TableImages:
     A dataset without splits is every split; where there is no test, validation stands for it.
     """
     if data is None:
-        raise UsageError("dataset huggingface needs --data, a folder that save_to_disk wrote or a name of the hub")
+        raise UsageError("dataset huggingface needs `data`, a folder that save_to_disk wrote or a name of the hub")
     if importlib.util.find_spec("datasets") is None:
         raise UsageError(f"reading {data} needs Hugging Face's datasets: pip install 'smoothctl[huggingface]'")
     import datasets
@@ -49,7 +49,7 @@ def load(split: str, data: Path | None, download: bool) -> TableImages:
     if isinstance(opened, datasets.DatasetDict):
         found = next((name for name in (split, *STAND_INS.get(split, ())) if name in opened), None)
         if found is None:
-            raise UsageError(f"{data} has the splits {', '.join(opened)}, not {split!r}; choose with --split")
+            raise UsageError(f"{data} has the splits {', '.join(opened)}, not {split!r}; choose with `split`")
         opened = opened[found]
     return _find_columns(opened, str(data))
 
@@ -103,7 +103,7 @@ def _find_columns(table: Any, name: str) -> TableImages:
     except Exception as error:  # as above
         raise UsageError(f"{name}: its column {label} cannot be read ({_line(error)})") from None
     if None in labels or labels.min(initial=0) < 0:
-        raise UsageError(f"{name}: some images of this split have no label; choose another with --split")
+        raise UsageError(f"{name}: some images of this split have no label; choose another with `split`")
     return TableImages(table, image, tuple(labels.tolist()), tuple(table.features[label].names))
 
 

@@ -62,7 +62,7 @@ def _in_known_order(images: ImageFiles, names: tuple[str, ...], place: Path) -> 
     """Folders by WordNet id count among the thousand, even if only some are there."""
     known = {name: label for label, name in enumerate(names)}
     if unknown := [name for name in images.class_names if name not in known]:
-        raise UsageError(f"{place}/{unknown[0]} is no WordNet id of ImageNet; a tree of one's own is --dataset folder")
+        raise UsageError(f"{place}/{unknown[0]} is no WordNet id of ImageNet; a tree of one's own is `dataset=folder`")
     labels = tuple(known[images.class_names[label]] for label in images.labels)
     return ImageFiles(images.root, images.paths, labels, names)
 

@@ -10,9 +10,9 @@ from smoothctl import ArrayImages, Dataset, UsageError, hookimpl, read_npz
 def load(split: str, data: Path | None, download: bool) -> ArrayImages:
     """Refuse what is no .npz file: those that are, the engine opens for every dataset."""
     if data is None:
-        raise UsageError("dataset npz needs --data FILE.npz")
+        raise UsageError("dataset npz needs `data=FILE.npz`")
     if data.suffix != ".npz":
-        raise UsageError(f"dataset npz: {data} does not end in .npz; a folder of images is --dataset folder")
+        raise UsageError(f"dataset npz: {data} does not end in .npz; a folder of images is `dataset=folder`")
     return read_npz(data, split)
 
 

@@ -28,7 +28,7 @@ def read(content: Any) -> Imported | None:
     if not found:
         return None
     if len(found) > 1:
-        raise UsageError(f"found weights under the keys {', '.join(map(str, found))}; choose with --state-key KEY")
+        raise UsageError(f"found weights under the keys {', '.join(map(str, found))}; choose with `state_key=KEY`")
     epochs = content.get("epoch")
     return Imported(
         content[found[0]],

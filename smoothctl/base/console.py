@@ -58,14 +58,41 @@ def is_speaking() -> bool:
     return any(isinstance(handler, _ToStderr) for handler in LOGGER.handlers)
 
 
+_word: Callable[[str], str] = str
+
+
+@contextmanager
+def wording(word: Callable[[str], str]) -> Iterator[None]:
+    """Meanwhile, print notes and warnings as ``word`` puts them, before others that wait for the same put them.
+
+    Messages name settings in backquotes, as Python has them: `out`, or `out=runs/a`.
+    """
+    global _word
+    before = _word
+
+    def both(message: str) -> str:
+        return before(word(message))
+
+    _word = both
+    try:
+        yield
+    finally:
+        _word = before
+
+
+def worded(message: object) -> str:
+    """A message as it is printed."""
+    return _word(str(message))
+
+
 class _ToStderr(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        print(printable(record.getMessage()), file=sys.stderr, flush=True)
+        print(printable(worded(record.getMessage())), file=sys.stderr, flush=True)
 
 
 def _show_warning(shown: Callable[..., None], message: Warning | str, category: type[Warning], *place: Any) -> None:
     if issubclass(category, SmoothctlWarning):
-        print(printable(f"warning: {message}"), file=sys.stderr, flush=True)
+        print(printable(f"warning: {worded(message)}"), file=sys.stderr, flush=True)
     else:
         shown(message, category, *place)
 
@@ -135,7 +162,7 @@ def table(rows: list[list[str]], header: list[str], title: str = "", ranks: Sequ
     if len(shown) < len(header):
         left_out = ", ".join(name for at, name in enumerate(header) if at not in shown)
         note(
-            f"[left out at {console.width} columns: {left_out}; a wider terminal shows them, as do a pipe and --format]"
+            f"[left out at {console.width} columns: {left_out}; a wider terminal shows them, as do a pipe and `format`]"
         )
 
 

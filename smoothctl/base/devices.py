@@ -27,14 +27,14 @@ def choose_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise UsageError(f"--device {name}: choose auto, cpu, cuda, cuda:INDEX or mps") from None
+        raise UsageError(f"`device={name}`: choose auto, cpu, cuda, cuda:INDEX or mps") from None
     present = {
         "cpu": True,
         "cuda": torch.cuda.is_available() and (device.index or 0) < torch.cuda.device_count(),
         "mps": torch.backends.mps.is_available(),
     }
     if not present.get(device.type, False):
-        raise UsageError(f"--device {name}: there is no such device here; --device auto takes what there is")
+        raise UsageError(f"`device={name}`: there is no such device here; `device=auto` takes what there is")
     return device
 
 

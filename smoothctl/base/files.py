@@ -129,7 +129,7 @@ def require_same(
     there: Mapping[str, Any],
     wanted: Mapping[str, Any],
     path: Path,
-    advice: str = "Choose another --out, or --overwrite to start anew",
+    advice: str = "Choose another `out`, or `overwrite` to start anew",
 ) -> None:
     """Raise UsageError, naming the differences, unless both settings are the same."""
     if different := differences(there, wanted):

@@ -6,19 +6,28 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Annotated, Any
 
 from smoothctl.base import console, launcher
 from smoothctl.base.errors import SmoothctlError, UsageError
+from smoothctl.base.settings import Option, Positive, Settings
 
 NEEDED = ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE")
 POLL_SECONDS = 0.2
 PATIENCE = 5.0
 """Seconds of waiting after which it is said what for."""
 TIMEOUT = 1800.0
-"""Seconds after which a process that has not come is given up."""
 TRY = timedelta(seconds=2)
 REMEDY = "start them by torchrun -m smoothctl, or unset WORLD_SIZE to work alone"
+
+
+Timeout = Annotated[Positive, Option("Seconds to wait for the other processes that torchrun started.", panel="Running")]
+
+
+class Waiting(Settings):
+    """How long a process waits for the others."""
+
+    timeout: Timeout = TIMEOUT
 
 
 def join_store(environment: Mapping[str, str] = os.environ, timeout: float = TIMEOUT) -> tuple[Any, int, int]:

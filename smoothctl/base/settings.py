@@ -219,7 +219,7 @@ def settings_from_toml(path: Path, command: str, groups: Sequence[type[Settings]
         }
         made.append(validated(group, mine, shown=functools.partial(shown_as_flag, group)))
     if values:
-        raise UsageError(f"--config: {path} sets {next(iter(values))!r}, which {command} does not know")
+        raise UsageError(f"`config`: {path} sets {next(iter(values))!r}, which {command} does not know")
     return made
 
 
@@ -231,14 +231,14 @@ def read_toml(path: Path, command: str) -> dict[str, Any]:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise UsageError(f"--config: cannot read {path}: {error.strerror}") from None
+        raise UsageError(f"`config`: cannot read {path}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"--config: {path} is not valid TOML: {error}") from None
+        raise UsageError(f"`config`: {path} is not valid TOML: {error}") from None
     tables = [name for name, value in content.items() if isinstance(value, dict)]
     if strange := [name for name in tables if name not in COMMANDS]:
-        raise UsageError(f"--config: {path} has a table [{strange[0]}], but the commands are {', '.join(COMMANDS)}")
+        raise UsageError(f"`config`: {path} has a table [{strange[0]}], but the commands are {', '.join(COMMANDS)}")
     own = content.get(command, {})
     if not isinstance(own, dict):
-        raise UsageError(f"--config: {path}: {command} is a table, [{command}], of that command's settings")
+        raise UsageError(f"`config`: {path}: {command} is a table, [{command}], of that command's settings")
     values = {**{key: value for key, value in content.items() if not isinstance(value, dict)}, **own}
     return {key.replace("-", "_"): value for key, value in values.items()}

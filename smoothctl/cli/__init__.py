@@ -14,7 +14,7 @@ from smoothctl.base import console, memory
 from smoothctl.base.about import __version__
 from smoothctl.base.errors import SmoothctlError
 from smoothctl.base.settings import COMMANDS
-from smoothctl.cli import process
+from smoothctl.cli import options, process
 
 INTERRUPTED = 130
 TRACEBACK = "--traceback"
@@ -89,7 +89,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 def run(arguments: list[str]) -> int:
     """Run one command, which says what it has to say on stderr; return its exit code."""
-    with console.speaking():
+    with console.speaking(), console.wording(options.in_flags):
         return _run(arguments)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from smoothctl.base.peers import Waiting
 from smoothctl.cli import evaluation, options
 from smoothctl.evaluation.settings import LogOptions, Requirements, Sharding
 from smoothctl.images.settings import DataSource
@@ -32,6 +33,7 @@ def command(
     source: DataSource,
     given: ModelSource,
     computing: Computing,
+    waiting: Waiting,
     sharding: Sharding,
     requirements: Requirements,
     log: LogOptions,
@@ -77,7 +79,7 @@ def command(
         path = share_path(path, shard)
     job = prepare(chosen, settings, procedure, source, given, computing, path)
     verdict = deciding.Verdict(gates, len(job.indices), settings.alpha) if gates else None
-    evaluation.work_on(job, chosen, path, log, dry_run, json, shard, verdict)
+    evaluation.work_on(job, chosen, path, log, dry_run, json, shard, verdict, waiting.timeout)
     if verdict is not None and verdict.met is False:
         raise GateFailed(f"--require is not met: {verdict.describe()}")
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from smoothctl.base import console
+from smoothctl.base.peers import TIMEOUT
 from smoothctl.cli import options
 from smoothctl.evaluation.settings import LogOptions
 
@@ -35,6 +36,7 @@ def work_on(
     as_json: bool,
     shard: Shard | None = None,
     question: Question | None = None,
+    timeout: float = TIMEOUT,
 ) -> None:
     """Say the plan, then do it, or only say what it would cost; show the log in the end."""
     from smoothctl.base.launcher import leads
@@ -49,7 +51,7 @@ def work_on(
     if dry_run:
         show_plan(job, path, as_json)
         return
-    done = run(job, path, log.overwrite, shard, question)
+    done = run(job, path, log.overwrite, shard, question, timeout)
     if done is None:
         return
     if not done.rows:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import UnionType
@@ -62,6 +63,22 @@ Config = Annotated[
 ]  # fmt: skip
 
 
+_flags = {name: f"--{name}" for name in ("config", "json")} | {"dry_run": "--dry-run"}
+"""The flag of each setting of the command that runs."""
+
+
+def in_flags(message: str) -> str:
+    """A message of the library as the command line puts it: settings in backquotes become flags of this command."""
+
+    def flag(found: re.Match[str]) -> str:
+        name, value = found.groups()
+        if name not in _flags:
+            return found[0]
+        return _flags[name] if value is None else f"{_flags[name]} {value}"
+
+    return re.sub(r"`([a-z_][a-z_0-9]*)(?:=([^`\n]*))?`", flag, message)
+
+
 def with_flags(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command flags for the fields of its settings; it is called with these settings, made and checked.
 
@@ -85,6 +102,7 @@ def with_flags(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def wrapped(**values: Any) -> None:
         made = {}
+        _flags.update((field, shown_as_flag(group, field)) for group in groups.values() for field in group.declared())
         for name, group in groups.items():
             mine = {field: values.pop(flags[name, field].name) for field in group.declared()}
             given = {field: value for field, value in mine.items() if value not in (None, False, [])}
@@ -143,7 +161,9 @@ def _plain_type(annotation: Any) -> Any:
 
 
 def _shown(default: Any) -> str:
-    return "" if default in (None, False, True, "", (), {}) else str(default)
+    if default in (None, False, True, "", (), {}):
+        return ""
+    return f"{default:g}" if isinstance(default, float) else str(default)
 
 
 def _is_flag(annotation: Any) -> bool:

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from smoothctl.base import console
+from smoothctl.base.errors import UsageError
+from smoothctl.base.peers import Waiting
+from smoothctl.base.settings import Settings, shown_as_flag
 from smoothctl.cli import evaluation, options
 from smoothctl.evaluation.settings import LogOptions
 from smoothctl.images.settings import DataSource
 from smoothctl.models.settings import ModelSource
-from smoothctl.smoothing.settings import Computing, PredictSettings
+from smoothctl.smoothing.settings import Computing, PredictSettings, Subset
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,6 +39,7 @@ def command(
     source: DataSource,
     given: ModelSource,
     computing: Computing,
+    waiting: Waiting,
     log: LogOptions,
     model: evaluation.Model = None,
     images: Annotated[
@@ -67,31 +71,60 @@ def command(
     if images:
         from smoothctl.evaluation.image_files import image_files, open_predictor
 
-        if STDIN in images:
-            answer_lines(open_predictor(chosen, settings, given, computing), sys.stdin.buffer)
-            return
-        files = image_files(images)
-        show_files(open_predictor(chosen, settings, given, computing, len(files)), files, json)
+        _refuse_of_splits(settings, source, waiting, log)
+        lines = STDIN in images
+        if lines and len(images) > 1:
+            raise UsageError(f"{STDIN} reads stdin; leave out the other images")
+        files = [] if lines else image_files(images)
+        predictor = open_predictor(chosen, settings, given, computing, len(files) or 1)
+        if dry_run:
+            show_plan(predictor, vote.n, files, json)
+        elif lines:
+            answer_lines(predictor, sys.stdin.buffer)
+        else:
+            show_files(predictor, files, json)
         return
     from smoothctl.evaluation.plan import prepare, warn_other_function
 
     certified = default_log(chosen, "certify")
     job = prepare(chosen, settings, vote, source, given, computing, certified)
     warn_other_function(job.classifier, certified)
-    evaluation.work_on(job, chosen, log.out or default_log(chosen, NAME), log, dry_run, json)
+    evaluation.work_on(job, chosen, log.out or default_log(chosen, NAME), log, dry_run, json, timeout=waiting.timeout)
+
+
+def _refuse_of_splits(settings: PredictSettings, *others: Settings) -> None:
+    """Raise UsageError for options that only a dataset's split, with its log, can follow."""
+    given: list[tuple[type[Settings], str]] = [
+        (Subset, name) for name in settings.given() if name in Subset.model_fields and name != "dataset"
+    ]
+    given += [(type(other), name) for other in others for name in other.given()]
+    if given:
+        flags = " and ".join(shown_as_flag(group, name) for group, name in given)
+        raise UsageError(
+            f"leave out {flags}, which a dataset's split takes; of image files, answers go to stdout (or --json)"
+        )
+
+
+def show_plan(predictor: FilePredictor, n: int, files: list[Path], as_json: bool) -> None:
+    """Say what would be predicted, without doing it."""
+    cost = {"images": len(files), "samples": n * len(files)}
+    if as_json:
+        console.result(json_format.dumps({"plan": cost}, indent=2))
+        return
+    whose = f"{cost['images']} image files" if files else "each line of stdin"
+    total = f", {cost['samples']:,} in all" if files else ""
+    console.result(f"plan: {whose}, {n:,} forward passes each{total}, at sigma {predictor.sampler.sigma:g}")
 
 
 def show_files(predictor: FilePredictor, files: list[Path], as_json: bool) -> None:
     """Print one line per image file as it is decided, or one JSON document; then name the files that are no images."""
-    from smoothctl.base.errors import UsageError
-
     found: list[FilePrediction] = []
     unread: list[str] = []
     for path in files:
         try:
             found.append(predictor(path))
         except UsageError as error:
-            unread.append(str(error))
+            unread.append(console.worded(error))
             continue
         if not as_json:
             console.result(describe(found[-1]))
@@ -118,8 +151,6 @@ def answer_lines(predictor: FilePredictor, lines: Iterable[bytes]) -> None:
 
 def answer(predictor: FilePredictor, line: str) -> dict[str, Any]:
     """The object of a line, or its path, with what is predicted, or with what is wrong."""
-    from smoothctl.base.errors import UsageError
-
     try:
         given = json_format.loads(line)
     except (ValueError, RecursionError):
@@ -130,6 +161,6 @@ def answer(predictor: FilePredictor, line: str) -> dict[str, Any]:
     try:
         found = predictor(Path(request["image"])).plain()
     except UsageError as error:
-        return {**request, "error": str(error)}
+        return {**request, "error": console.worded(error)}
     del found["path"]
     return {**request, **found}

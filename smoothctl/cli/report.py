@@ -5,14 +5,14 @@ from __future__ import annotations
 import json as json_format
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from smoothctl.base import console
 from smoothctl.base.settings import shown_as_flag
 from smoothctl.cli import options
-from smoothctl.reporting.settings import Format, ReportSettings
+from smoothctl.reporting.settings import Format, ReportOutput, ReportSettings
 
 if TYPE_CHECKING:
     from smoothctl.hooks.reports import ReportPlot, ReportTable
@@ -26,10 +26,14 @@ EXAMPLES = (
     "`smoothctl report runs --out report`; `smoothctl report runs/student --require 'acc@0.5>=0.6'`"
 )
 
+OF_COST = ("cost", "baseline", "format", "data")
+"""What a report of costs takes."""
+
 
 @options.with_flags
 def command(
     settings: ReportSettings,
+    output: ReportOutput,
     paths: Annotated[
         list[Path] | None,
         typer.Argument(
@@ -46,60 +50,43 @@ def command(
     radius holds with probability 1-alpha per image, for the smoothed classifier (not the base
     classifier), in the norm of the noise (L2 for gaussian), in units of pixels in [0,1].
     """
-    from smoothctl.base.errors import SmoothctlError, UsageError
-    from smoothctl.reporting import assemble as assembling
-    from smoothctl.reporting import gates, sources
-    from smoothctl.reporting.measures import published
-    from smoothctl.reporting.output.parts import chosen_plot, chosen_tables
+    from smoothctl.base.errors import GateFailed, SmoothctlError, UsageError
+    from smoothctl.reporting import gates
+    from smoothctl.reporting.assemble import report
+    from smoothctl.reporting.output import parts
 
-    out, format = settings.out, "json" if json else settings.format
-    if settings.baseline is not None and not settings.cost:
+    format = "json" if json else output.format
+    if output.baseline is not None and not output.cost:
         raise UsageError("--baseline belongs to --cost")
-    if settings.cost:
-        if other := sorted(set(settings.given()) - {"cost", "baseline", "format", "data", "rho"}):
-            flags = ", ".join(shown_as_flag(ReportSettings, name) for name in other)
-            raise UsageError(f"--cost is a report of its own; leave out {flags}")
-        _show_cost(paths or [Path("runs")], settings.baseline, format)
+    if output.cost:
+        other = [shown_as_flag(ReportSettings, name) for name in settings.given() if name != "rho"]
+        other += [shown_as_flag(ReportOutput, name) for name in output.given() if name not in OF_COST]
+        if other:
+            raise UsageError(f"--cost is a report of its own; leave out {', '.join(sorted(other))}")
+        _show_cost(paths or [Path("runs")], output.baseline, format)
         return
-    tests = [gates.parse(text) for text in settings.require]
-    changes = _changes(settings.what_if)
-    drawings = [chosen_plot(text) for text in settings.plot]
-    published.check(settings.against)
-    parts = chosen_tables([*settings.show, *(["intervals"] if settings.intervals else [])])
-    if out is not None:
-        from smoothctl.reporting.output import page, pictures
+    for text in output.require:
+        gates.parse(text)
+    drawings = [parts.chosen_plot(text) for text in output.plot]
+    kinds = parts.chosen_tables([*output.show, *(["intervals"] if output.intervals else [])])
+    if output.out is not None:
+        from smoothctl.reporting.output import page
 
-        page.check_place(out)
-    places = paths or [Path("runs")]
-    frames, problems = sources.read_logs(sources.find_logs(places))
-    runs = sources.find_runs(places)
-    for run in runs if not frames else ():
-        console.note(f"{run.path} has no log yet; make one with: smoothctl certify {run.path}")
-    report = assembling.assemble(
-        frames,
-        settings.radii,
-        common_idx=settings.common_idx,
-        what_if=changes,
-        against=settings.against,
-        rho=settings.rho,
-        full=format in ("json", "html") or bool(settings.show) or settings.intervals or out is not None,
-        runs=runs,
-    )
-    for line in (*report.said, *problems):
-        console.warn(line)
-    for line in report.noted:
-        console.note(line)
-    unshown = _print(report, format, parts, settings, problems)
-    unshown += _draw(report, drawings)
-    if out is not None:
-        source = None if settings.dataset is None else pictures.Source(settings.dataset, settings.split)
-        console.note(f"page: {page.write(report, out, settings.data, source)}")
+        page.check_place(output.out)
+    full = format in ("json", "html") or bool(output.show) or output.intervals or output.out is not None
+    found = report(paths or [Path("runs")], settings=settings, full=full)
+    unshown = _print(found, format, kinds, output)
+    unshown += _draw(found, drawings)
+    if output.out is not None:
+        console.note(f"page: {found.write_page(output.out, output.data, output.dataset, output.split)}")
     if unshown:
         raise SmoothctlError("; ".join(unshown))
-    if problems:
-        raise SmoothctlError(f"{len(problems)} of {len(problems) + len(frames)} logs could not be reported, see above")
-    _require(report, tests)
-    if settings.strict and report.said:
+    if found.problems:
+        whole = len(found.problems) + len(found.recorded) + len(found.predicted)
+        raise SmoothctlError(f"{len(found.problems)} of {whole} logs could not be reported, see above")
+    if unmet := found.unmet(*output.require):
+        raise GateFailed(f"--require is not met: {'; '.join(unmet)}")
+    if output.strict and found.said:
         raise SmoothctlError("--strict is set and there are warnings, see above")
 
 
@@ -122,14 +109,12 @@ def _print_tables(found: Sequence[Table], format: Format) -> None:
         console.result("\n\n".join(getattr(table, format)() for table in found))
 
 
-def _print(
-    report: Report, format: Format, kinds: list[ReportTable], settings: ReportSettings, problems: list[str]
-) -> list[str]:
+def _print(report: Report, format: Format, kinds: list[ReportTable], output: ReportOutput) -> list[str]:
     """Print the report; return what of it could not be shown."""
     from smoothctl.reporting.output import document, parts
 
     if format == "json":
-        content = document.as_document(report, problems, {kind.name for kind in kinds})
+        content = document.as_document(report, report.problems, {kind.name for kind in kinds})
         console.result(json_format.dumps(content, indent=2, allow_nan=False))
         return []
     if format == "html":
@@ -138,8 +123,8 @@ def _print(
         console.result(page.render(report, "pictures are left out on stdout; --out DIR has them"))
         return []
     # With intervals, the plain table would say the same twice.
-    shown = [kind for kind in kinds if not (settings.intervals and kind.name == "certified")]
-    tables, unshown = parts.build(shown, report, settings.show)
+    shown = [kind for kind in kinds if not (output.intervals and kind.name == "certified")]
+    tables, unshown = parts.build(shown, report, output.show)
     _print_tables(tables, format)
     if format == "rich" and report.frames:
         console.note(document.guarantee(report.summaries))
@@ -162,30 +147,3 @@ def _draw(report: Report, drawings: list[tuple[ReportPlot, Path]]) -> list[str]:
         else:
             console.note(f"plot: {path}")
     return undrawn
-
-
-def _require(report: Report, tests: list[Any]) -> None:
-    """Raise GateFailed with every requirement that is not met; what-ifs are not held to any."""
-    from smoothctl.base.errors import GateFailed, SmoothctlError
-    from smoothctl.reporting import gates, sources
-
-    logs = [*report.recorded, *report.predicted]
-    missing = sources.without_log(report.runs, logs) if tests else []
-    if tests and not logs and not missing:
-        raise SmoothctlError("--require: there is no log to hold against it")
-    if unmet := gates.failures(tests, report.recorded or logs, report.rho, missing):
-        raise GateFailed(f"--require is not met: {'; '.join(unmet)}")
-
-
-def _changes(texts: Sequence[str]) -> list[tuple[str, str]]:
-    from smoothctl.base.errors import UsageError
-    from smoothctl.reporting.measures import whatif
-
-    changes = []
-    for text in texts:
-        kind, equals, value = text.partition("=")
-        if not equals:
-            raise UsageError(f"--what-if {text}: write it as name=value")
-        whatif.check(kind.strip(), value.strip())
-        changes.append((kind.strip(), value.strip()))
-    return changes

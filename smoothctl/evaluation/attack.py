@@ -141,7 +141,7 @@ def plan_attack(
         raise UsageError(f"attack reads certified radii, and {certified} is not there: run smoothctl certify {model}")
     log = read_log(certified)
     if log.kind != "certify" or log.settings is None:
-        raise UsageError(f"--certified {certified}: not a certification log with its settings beside it")
+        raise UsageError(f"`certified={certified}`: not a certification log with its settings beside it")
     if log.incomplete:
         raise UsageError(f"{certified} is unfinished ({len(log)} of {log.planned} images); finish certify first")
     there = log.settings

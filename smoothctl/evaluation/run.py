@@ -11,6 +11,7 @@ from torch import Tensor
 from smoothctl.base import console, files
 from smoothctl.base.draws import Draws
 from smoothctl.base.errors import UsageError
+from smoothctl.base.peers import TIMEOUT
 from smoothctl.base.streams import Stream
 from smoothctl.evaluation.plan import Job
 from smoothctl.evaluation.workers import Workers, join_workers
@@ -43,16 +44,21 @@ class Question(Protocol):
 
 
 def run(
-    job: Job, path: Path, overwrite: bool = False, shard: Shard | None = None, question: Question | None = None
+    job: Job,
+    path: Path,
+    overwrite: bool = False,
+    shard: Shard | None = None,
+    question: Question | None = None,
+    timeout: float = TIMEOUT,
 ) -> Log | None:
     """Decide every image that is not on record in the log yet; return the whole log.
 
     With a ``question``, images are taken in a random order, that of the seed, until it is decided, by one process.
-    Under torchrun the workers share the images out; only the first returns the log, the others
-    None. Raises UsageError if the log was made with other settings.
+    Under torchrun the workers share the images out, and wait for each other ``timeout`` seconds at most; only the
+    first returns the log, the others None. Raises UsageError if the log was made with other settings.
     """
     columns = CERTIFY_COLUMNS if _certifying(job) else PREDICT_COLUMNS
-    workers = join_workers()
+    workers = join_workers(timeout)
     if question is not None and (workers is not None or shard is not None):
         raise UsageError("a requirement is decided by one process, without shards and torchrun")
     if workers is not None and not workers.leads:

@@ -18,7 +18,7 @@ from typing import Any
 
 from smoothctl.base import console, launcher
 from smoothctl.base.errors import SmoothctlError
-from smoothctl.base.peers import POLL_SECONDS, join_store, wait_for_keys
+from smoothctl.base.peers import POLL_SECONDS, TIMEOUT, join_store, wait_for_keys
 
 GRACE = 20.0
 """Seconds that the first worker, before it ends, still waits for one that has never come."""
@@ -31,6 +31,7 @@ class Workers:
     rank: int
     world: int
     store: Any
+    timeout: float = TIMEOUT
 
     @property
     def leads(self) -> bool:
@@ -49,7 +50,7 @@ class Workers:
 
     def todo(self) -> list[int]:
         """The announced images; raises SmoothctlError if the first worker failed."""
-        wait_for_keys(self.store, ["todo"], "the first worker to say what there is to do")
+        wait_for_keys(self.store, ["todo"], "the first worker to say what there is to do", self.timeout)
         announced = json.loads(self.store.get("todo"))
         self.store.set(f"told-{self.rank}", "yes")
         if "error" in announced:
@@ -105,9 +106,9 @@ def _is_zombie(process: int) -> bool:
         return False
 
 
-def join_workers() -> Workers | None:
+def join_workers(timeout: float = TIMEOUT) -> Workers | None:
     """The other workers, if torchrun (or whoever sets its variables) started several; else None."""
     if launcher.world_size() == 1:
         return None
-    store, rank, world = join_store()
-    return Workers(rank, world, store)
+    store, rank, world = join_store(timeout=timeout)
+    return Workers(rank, world, store, timeout)

@@ -38,10 +38,10 @@ def read_npz(path: Path, split: str) -> ArrayImages:
     except UsageError:
         raise
     except OSError as error:
-        raise UsageError(f"--data: cannot read {path} ({error})") from None
+        raise UsageError(f"`data`: cannot read {path} ({error})") from None
     except Exception as error:  # what damaged archives raise has no end
         reason = " ".join((str(error) or type(error).__name__).split())[:160]
-        raise UsageError(f"--data: {path} is not an .npz file of plain arrays ({reason})") from None
+        raise UsageError(f"`data`: {path} is not an .npz file of plain arrays ({reason})") from None
     images, labels = _check_pair(path, present, images, labels)
     return ArrayImages(images, labels, class_names or _number_classes(path, all_labels))
 
@@ -54,7 +54,7 @@ def _check_headers(path: Path) -> list[str]:
         unpacked, size = sum(entry.file_size for entry in entries), path.stat().st_size
         if unpacked > max(SMALL_BYTES, TIMES * size):
             raise UsageError(
-                f"--data: {path} has {size:,} bytes and would unpack to {unpacked:,}; save it uncompressed"
+                f"`data`: {path} has {size:,} bytes and would unpack to {unpacked:,}; save it uncompressed"
             )
         for entry in entries:
             with archive.open(entry) as handle:

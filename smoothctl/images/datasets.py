@@ -69,7 +69,7 @@ def describe_dataset(dataset: Dataset, images: LabelledImages | None = None) -> 
 def known_shape(dataset: Dataset) -> tuple[int, int, int]:
     """The shape of an opened dataset's images; raises UsageError if it has not been opened."""
     if not dataset.shape:
-        raise UsageError(f"the shape of {dataset.name} images is known once they are opened; give --size")
+        raise UsageError(f"the shape of {dataset.name} images is known once they are opened; give `size`")
     return dataset.shape
 
 
@@ -99,7 +99,7 @@ def _common_shape(dataset: Dataset, images: LabelledImages, size: int | None) ->
         seen = ", ".join(f"{height}x{width}" for height, width in sizes[:4])
         raise UsageError(
             f"the images of {dataset.name} are of several sizes ({seen}{', ...' if len(sizes) > 4 else ''}); say to "
-            "which they are to be brought: --size"
+            "which they are to be brought: `size`"
         )
     return channels, sizes[0][0], sizes[0][1]
 
@@ -114,7 +114,7 @@ def open_split(dataset: Dataset, split: str, data: Path | None = None, download:
     if data is not None and data.suffix == ".npz":
         return _check_arrays(dataset, read_npz(data, split), data)
     if data is not None and not data.exists() and not (download or dataset.data_is_name):
-        raise UsageError(f"--data: there is nothing at {data}")
+        raise UsageError(f"`data`: there is nothing at {data}")
     if dataset.splits and split not in dataset.splits:
         raise UsageError(f"dataset {dataset.name} has the splits {', '.join(dataset.splits)}, not {split!r}")
     images = dataset.load(split, data, download)

@@ -21,10 +21,10 @@ class DatasetMissing(UsageError):
     what is the matter with those that lie there."""
 
     def __init__(self, dataset: str, place: Path, expected: str, fetchable: bool = True, wrong: str = ""):
-        fetch = ", or fetch it with --download" if fetchable else " (it cannot be fetched from here)"
+        fetch = ", or fetch it with `download`" if fetchable else " (it cannot be fetched from here)"
         super().__init__(
             f"{dataset} is not in {place} (expected {expected}; {wrong or _describe(place)}); say where it is with "
-            f"--data{fetch}; nothing is downloaded unasked"
+            f"`data`{fetch}; nothing is downloaded unasked"
         )
 
 
@@ -34,7 +34,7 @@ class DownloadFailed(SmoothctlError):
     def __init__(self, dataset: str, url: str, place: Path, cause: str):
         super().__init__(
             f"{dataset} cannot be fetched from {url} ({cause}); try again later, or fetch that file where there is a "
-            f"network, unpack it in {place}, and leave --download out"
+            f"network, unpack it in {place}, and leave `download` out"
         )
 
 
@@ -49,7 +49,7 @@ def _describe(place: Path) -> str:
     packed = [name for name in names if name.endswith(ARCHIVES)]
     said = f"there is {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}"
     if arrays:
-        said += f"; for arrays say --data {place / arrays[0]}"
+        said += f"; for arrays say `data={place / arrays[0]}`"
     return said + (f"; unpack {packed[0]} there" if packed else "")
 
 

@@ -201,20 +201,20 @@ def _completed(file: Path, info: ModelInfo, given: Assumptions) -> ModelInfo:
     if is_own(info.arch):
         if given.arch is None or not is_own(given.arch):
             raise UsageError(
-                f"{file} was made with code of its author's own; to run that code, say --arch {info.arch} "
-                "(--teacher-arch of a teacher), or where it is now"
+                f"{file} was made with code of its author's own; to run that code, say `arch={info.arch}`, "
+                "or where it is now"
             )
         info = info.model_copy(update={"arch": given.arch})
     elif given.arch is not None and canonical_arch(given.arch) != info.arch:
-        raise UsageError(f"{file} says that its architecture is {info.arch}, not {given.arch}; leave --arch out")
+        raise UsageError(f"{file} says that its architecture is {info.arch}, not {given.arch}; leave `arch` out")
     if info.sigma is None:
         info = info.model_copy(update={"sigma": given.sigma})
     repeated = all(info.arch_options.get(name, ...) == value for name, value in given.arch_options.items())
     if given.state_key is not None or not repeated:
-        flag = "--state-key" if given.state_key is not None else "--arch-option"
+        flag = "`state_key`" if given.state_key is not None else "`arch_options`"
         raise UsageError(f"{file} is smoothctl's own and says everything of its weights; leave {flag} out")
     if given.normalize is not None:
-        raise UsageError(f"{file} says how it normalizes ({describe(info.mean, info.std)}); leave --normalize out")
+        raise UsageError(f"{file} says how it normalizes ({describe(info.mean, info.std)}); leave `normalize` out")
     return info
 
 
@@ -243,5 +243,5 @@ def require_sigma(asked: float | None, model: Model) -> float:
     if asked is not None:
         return asked
     if not model.info.sigma:
-        raise UsageError(f"{model.path} does not say for which sigma it was trained; give --sigma")
+        raise UsageError(f"{model.path} does not say for which sigma it was trained; give `sigma`")
     return model.info.sigma

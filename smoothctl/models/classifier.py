@@ -104,21 +104,21 @@ def _build(architecture: Architecture, arch: str, spec: ModelSpec, terms: Terms)
             network.eval()
             output = network(torch.zeros(2, *spec.input_shape))
             if said := describe_output(output):
-                console.note(f"--arch {arch}: {said}")
+                console.note(f"`arch={arch}`: {said}")
                 network.register_forward_hook(_take_logits)
             logits = find_logits(output)
     except SmoothctlError:
         raise
     except Exception as error:
         reason = " ".join(str(error).split())[:200]
-        raise UsageError(f"--arch {arch} cannot be built for images of shape {spec.input_shape}: {reason}") from error
+        raise UsageError(f"`arch={arch}` cannot be built for images of shape {spec.input_shape}: {reason}") from error
     if logits.ndim != 2:
         raise UsageError(
-            f"--arch {arch} gives outputs of shape {tuple(logits.shape[1:])}, not {spec.num_classes} logits an image"
+            f"`arch={arch}` gives outputs of shape {tuple(logits.shape[1:])}, not {spec.num_classes} logits an image"
         )
     if logits.shape[1] != spec.num_classes:
         raise UsageError(
-            f"--arch {arch} gives {logits.shape[1]} logits, but there are {spec.num_classes} classes; --dataset says "
+            f"`arch={arch}` gives {logits.shape[1]} logits, but there are {spec.num_classes} classes; `dataset` says "
             "which they are"
         )
     return network.train()
@@ -137,7 +137,7 @@ def find_architecture(arch: str) -> Registered:
     if user_module.is_own(arch):
         return user_module.load(arch)
     if arch.endswith(".py"):
-        raise UsageError(f"--arch {arch}: say which of its functions builds the network, as in --arch {arch}:build")
+        raise UsageError(f"`arch={arch}`: say which of its functions builds the network, as in `arch={arch}:build`")
     return registry().find("architecture", arch)
 
 
@@ -157,7 +157,7 @@ def _check_options(architecture: Architecture, arch: str, options: Mapping[str, 
     known = architecture.options
     if known is not None and (unknown := sorted(set(options) - set(known))):
         there = ", ".join(known) or "none"
-        raise UsageError(f"--arch {arch} has no option {unknown[0]!r}; its options: {there}")
+        raise UsageError(f"`arch={arch}` has no option {unknown[0]!r}; its options: {there}")
     return {
         name: _read_value(value)
         for name, value in options.items()

@@ -54,7 +54,7 @@ def denoised(model: Model, denoiser: Path | None, sigma: float | None = None) ->
         read = entry.value.denoise
         if read is not None and (made := read(described, denoiser, sigma or described.sigma)) is not None:
             return _compose([model], made)
-    raise UsageError(f"--denoiser: no architecture here reads {denoiser}; docs/models.md says what is read")
+    raise UsageError(f"`denoiser`: no architecture here reads {denoiser}; docs/models.md says what is read")
 
 
 def _describe(model: Model) -> Trained:

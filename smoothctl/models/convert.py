@@ -55,7 +55,7 @@ def _check_places(old: Sequence[Path], new: Path, overwrite: bool) -> None:
     if new.resolve() in [path.resolve() for path in old]:
         raise UsageError(f"{new} is the file to be converted; choose another for what is written")
     if new.exists() and not overwrite:
-        raise UsageError(f"{new} is there already; choose another file, or --overwrite")
+        raise UsageError(f"{new} is there already; choose another file, or `overwrite`")
 
 
 def _load(path: Path, settings: ConvertSettings, given: ModelSource, source: DataSource) -> Model:
@@ -70,9 +70,9 @@ def _load(path: Path, settings: ConvertSettings, given: ModelSource, source: Dat
         )
     model = load_model(path, given=assumed)
     if assumed.sigma not in (None, model.info.sigma) and given.denoiser is None:
-        raise UsageError(f"{path} says that it was trained for sigma {model.info.sigma:g}; leave --sigma out")
+        raise UsageError(f"{path} says that it was trained for sigma {model.info.sigma:g}; leave `sigma` out")
     if assumed.dataset is not None and model.info.dataset != assumed.dataset.name:
-        raise UsageError(f"{path} says that it is for {model.info.dataset}; leave --dataset out")
+        raise UsageError(f"{path} says that it is for {model.info.dataset}; leave `dataset` out")
     if model.info.sigma is None:
-        raise UsageError(f"{path} does not say for which sigma it was trained; give --sigma (0: without noise)")
+        raise UsageError(f"{path} does not say for which sigma it was trained; give `sigma` (0: without noise)")
     return model

@@ -134,7 +134,7 @@ def check_file_options(architecture: Architecture, arch: str, options: Mapping[s
         if allowed is not None and name not in allowed:
             raise UsageError(
                 f"the file sets the option {name!r} of {arch}, which is not taken from files; if you trust it, say "
-                f"--arch-option {name}={value} yourself"
+                f"`arch_options={name}={value}` yourself"
             )
 
 

@@ -61,22 +61,22 @@ class _Search:
         published = _published(entry)
         own = dataset.shape or (published.shape if published else ())
         if not own:
-            raise UsageError(f"the size of {dataset.name} images comes from its files: give --dataset and --data")
+            raise UsageError(f"the size of {dataset.name} images comes from its files: give `dataset` and `data`")
         if self.size is not None:
             return own[0], self.size, self.size
         # Images that are scaled by convention can be meant at either size; the weights rarely tell.
         if published is not None and published.shape and dataset.resize is not None and own != published.shape:
             raise UsageError(
                 f"{self.file} can be meant for images of {_square(published.shape)}, as {entry.name}'s published files "
-                f"are, or of {_square(own)}, as {dataset.name} is usually taken; give --size {published.shape[1]} or "
-                f"--size {own[1]}{self.also()}"
+                f"are, or of {_square(own)}, as {dataset.name} is usually taken; give `size={published.shape[1]}` or "
+                f"`size={own[1]}`{self.also()}"
             )
         return own
 
     def also(self) -> str:
         """What else must be said of this file, so that one message names all of it."""
         unknown = any(weights.wrapped and weights.constants is None for weights in self.variants)
-        return ", and --normalize for its first layer" if unknown and not self.normalize_given else ""
+        return ", and `normalize` for its first layer" if unknown and not self.normalize_given else ""
 
 
 def choose_architecture(
@@ -107,8 +107,8 @@ def choose_architecture(
     which = f"several fit: {', '.join(matches)}" if matches else "none has weights like these"
     families = [entry.name + "NAME" for entry in registry().all("architecture") if _is_library(entry)]
     raise UsageError(
-        f"{file} {said}, and of those registered {which}; give --arch NAME, such as {', '.join(families)} or "
-        f"FILE.py:FUNCTION, and --dataset if its classes are not those that NAME was published for{search.also()}"
+        f"{file} {said}, and of those registered {which}; give `arch=NAME`, such as {', '.join(families)} or "
+        f"FILE.py:FUNCTION, and `dataset` if its classes are not those that NAME was published for{search.also()}"
     )
 
 
@@ -120,10 +120,10 @@ def _fit(search: _Search, arch: str, why: str, named_by_file: bool = False) -> F
     entry = find_architecture(arch)
     dataset = search.home(entry)
     if dataset is None:
-        raise UsageError(f"{search.file} does not say what its classes are; give --dataset{search.also()}")
+        raise UsageError(f"{search.file} does not say what its classes are; give `dataset`{search.also()}")
     shape, classes = search.shape(entry, dataset), len(dataset.class_names)
     if not classes:
-        raise UsageError(f"the class names of {dataset.name} come from its files: give --dataset and --data")
+        raise UsageError(f"the class names of {dataset.name} come from its files: give `dataset` and `data`")
     held = search.variants[0].state if named_by_file else None
     own = build_classifier(
         arch, classes, shape, search.options, held=held, confirmed=search.options
@@ -139,8 +139,8 @@ def _fit(search: _Search, arch: str, why: str, named_by_file: bool = False) -> F
 
 
 def _refuse_classes(search: _Search, arch: str, dataset: Dataset, found: int) -> None:
-    size = f" and --size (of {arch}'s published files: {dataset.shape[1]})" if dataset.shape else ""
-    advice = "another --dataset" if search.dataset else f"--dataset, if its images are of other sizes{size}"
+    size = f" and `size` (of {arch}'s published files: {dataset.shape[1]})" if dataset.shape else ""
+    advice = "another `dataset`" if search.dataset else f"`dataset`, if its images are of other sizes{size}"
     raise OtherClasses(
         f"{search.file} has {found} classes, dataset {dataset.name} has {len(dataset.class_names)}; give "
         f"{advice}{search.also()}"

@@ -76,7 +76,7 @@ def recognise(file: Path, content: Any, given: Assumptions) -> Recognised:
     dataset, weights, shape = fitted.dataset, fitted.weights, fitted.input_shape
     layer = _normalization(file, fitted, given, shape[0])
     sigma = given.sigma if given.sigma is not None else imported.sigma
-    whose = "given" if given.dataset else "where this architecture was published; else --dataset"
+    whose = "given" if given.dataset else "where this architecture was published; else `dataset`"
     console.note(
         f"{file} is not smoothctl's own; its weights ({imported.where}{_left_out(weights)}) are taken as {fitted.arch} "
         f"({fitted.why}), classes of {dataset.name} ({whose}), images of {shape[1]}x{shape[2]}, normalization layer "
@@ -85,7 +85,7 @@ def recognise(file: Path, content: Any, given: Assumptions) -> Recognised:
     if layer.assumed:
         console.warn(
             f"{file} does not say how its images were normalized, and another choice gives other outputs; assumed: "
-            f"{layer.assumed}. The usual ones: --normalize none, --normalize {dataset.name}, --normalize center"
+            f"{layer.assumed}. The usual ones: `normalize=none`, `normalize={dataset.name}`, `normalize=center`"
         )
     return Recognised(fitted.arch, weights, dataset, shape, layer.mean, layer.std, sigma, imported.epochs)
 
@@ -122,7 +122,7 @@ def read_weights(file: Path) -> Imported:
 def _descend(file: Path, content: Any, state_key: str) -> Any:
     for part in state_key.split("."):
         if not isinstance(content, dict) or part not in content:
-            raise UsageError(f"--state-key {state_key}: {file} has no {part!r} ({_shown(content)})")
+            raise UsageError(f"`state_key={state_key}`: {file} has no {part!r} ({_shown(content)})")
         content = content[part]
     return content
 
@@ -132,7 +132,7 @@ def _shown(content: Any) -> str:
     if not isinstance(content, dict):
         return f"found a {_kind(content)}"
     parts = [f"{key}: {_kind(value)}" for key, value in list(content.items())[:8]]
-    hint = "; choose one with --state-key" if any(isinstance(value, dict) for value in content.values()) else ""
+    hint = "; choose one with `state_key`" if any(isinstance(value, dict) for value in content.values()) else ""
     return f"found top-level keys: {', '.join(parts)}{hint}" if parts else "found an empty dictionary"
 
 
@@ -157,22 +157,22 @@ def _normalization(file: Path, fitted: Fitted, given: Assumptions, channels: int
     weights, dataset, published = fitted.weights, fitted.dataset, fitted.published
     none: Constants = (0.0,) * channels, (1.0,) * channels
     if given.normalize is not None:
-        return _Layer(*read_normalize(given.normalize, dataset, channels), "given by --normalize")
+        return _Layer(*read_normalize(given.normalize, dataset, channels), "given by `normalize`")
     if weights.constants is not None and len(weights.constants[0]) in (1, channels):
         mean, std = weights.constants
         if (wrong := what_is_wrong(mean, std)) is not None:
-            raise UsageError(f"{file} keeps a normalization layer that cannot be: {wrong}; give --normalize")
+            raise UsageError(f"{file} keeps a normalization layer that cannot be: {wrong}; give `normalize`")
         return _Layer(mean * (channels // len(mean)), std * (channels // len(std)), "kept in the file")
     if find_architecture(fitted.arch).value.normalizes:
         return _Layer(*none, "the architecture has its own")
     if not weights.wrapped:
-        return _Layer(*none, "the file has no first layer; else --normalize", "none, pixels in [0,1] go straight in")
+        return _Layer(*none, "the file has no first layer; else `normalize`", "none, pixels in [0,1] go straight in")
     constants = of_dataset(dataset, channels)
     if published is not None and len(published.mean) == channels and constants != of_dataset(published, channels):
         raise UsageError(
             f"{file} has a network behind a first layer that normalizes by constants that it does not keep, and "
-            f"--dataset says only what the classes are; give --normalize {published.name}, --normalize {dataset.name}, "
-            "--normalize center or --normalize MEAN,STD"
+            f"`dataset` says only what the classes are; give `normalize={published.name}`, `normalize={dataset.name}`, "
+            "`normalize=center` or `normalize=MEAN,STD`"
         )
     because = f"the network stands behind a first layer: that of {dataset.name}"
     return _Layer(*constants, because, f"{dataset.name}'s mean and standard deviation")

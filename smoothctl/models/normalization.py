@@ -27,14 +27,14 @@ def read_normalize(text: str, dataset: Dataset, channels: int) -> Constants:
             dataset = registry().find("dataset", text).value
         except UsageError as error:
             reason = str(error).split(" Available")[0]
-            raise UsageError(f"--normalize takes none, center, a dataset's name, or mean,std: {reason}") from None
+            raise UsageError(f"`normalize` takes none, center, a dataset's name, or mean,std: {reason}") from None
         return of_dataset(dataset, channels)
     if len(numbers) not in (2, 2 * channels):
-        raise UsageError(f"--normalize {text}: give 2 numbers (mean,std), or {2 * channels} for {channels} channels")
+        raise UsageError(f"`normalize={text}`: give 2 numbers (mean,std), or {2 * channels} for {channels} channels")
     half = len(numbers) // 2
     mean, std = numbers[:half] * (channels // half), numbers[half:] * (channels // half)
     if (wrong := what_is_wrong(mean, std)) is not None:
-        raise UsageError(f"--normalize {text}: {wrong}")
+        raise UsageError(f"`normalize={text}`: {wrong}")
     return mean, std
 
 
@@ -51,7 +51,7 @@ def of_dataset(dataset: Dataset, channels: int) -> Constants:
     """A dataset's own mean and std; 0.5 and 0.5 where it states none."""
     mean, std = dataset.mean or (0.5,) * channels, dataset.std or (0.5,) * channels
     if len(mean) != channels:
-        raise UsageError(f"--normalize {dataset.name} is for {len(mean)} channels, the images have {channels}")
+        raise UsageError(f"`normalize={dataset.name}` is for {len(mean)} channels, the images have {channels}")
     return tuple(mean), tuple(std)
 
 

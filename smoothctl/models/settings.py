@@ -16,6 +16,19 @@ EXPORTED = (ONNX, PROGRAM)
 """Endings of files for other runtimes, which are written and never read."""
 
 
+def arch_option(panel: str) -> Option:
+    """How people are told of an architecture's options."""
+    return Option("Option of the architecture.", ("--arch-option",), metavar="NAME=VALUE", panel=panel, repeated=True)
+
+
+def normalize_option(panel: str, default: str = "") -> Option:
+    """How people are told of a normalization layer."""
+    return Option(
+        "Normalization layer: a dataset's name (cifar10, imagenet), center (its mean only), none, or mean,std.",
+        metavar="HOW", default=default, panel=panel,
+    )  # fmt: skip
+
+
 class ModelSource(Settings):
     """How a third-party model file is to be read, and what stands in front of the model."""
 
@@ -23,17 +36,8 @@ class ModelSource(Settings):
         str | None,
         Option("Architecture of a model file that does not say it (third-party, or your own module's).", panel=MODEL),
     ] = None
-    arch_options: Annotated[
-        Pairs,
-        Option("Option of the architecture.", ("--arch-option",), metavar="NAME=VALUE", panel=MODEL, repeated=True),
-    ] = Field(default_factory=dict)
-    normalize: Annotated[
-        str | None,
-        Option(
-            "Normalization layer: a dataset's name (cifar10, imagenet), center (its mean only), none, or mean,std.",
-            metavar="HOW", panel=MODEL,
-        ),
-    ] = None  # fmt: skip
+    arch_options: Annotated[Pairs, arch_option(MODEL)] = Field(default_factory=dict)
+    normalize: Annotated[str | None, normalize_option(MODEL)] = None
     size: Annotated[
         Count | None,
         Option("Side in pixels that a third-party model takes, to which image files are brought.", panel=MODEL),

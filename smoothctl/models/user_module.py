@@ -27,10 +27,10 @@ def load(arch: str) -> Registered:
     try:
         module = _import_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
     except (Exception, SystemExit) as error:
-        raise UsageError(f"--arch {arch}: {place} cannot be imported ({type(error).__name__}: {error})") from error
+        raise UsageError(f"`arch={arch}`: {place} cannot be imported ({type(error).__name__}: {error})") from error
     build = getattr(module, name, None)
     if not callable(build):
-        raise UsageError(f"--arch {arch}: {place} has nothing callable named {name!r}")
+        raise UsageError(f"`arch={arch}`: {place} has nothing callable named {name!r}")
     architecture = Architecture(
         arch, lambda spec: _call(build, spec), summary=f"{name} of {place}", options=None, file_options=None
     )
@@ -65,6 +65,6 @@ def _call(build: Callable[..., Any], spec: ModelSpec) -> Any:
     if "num_classes" in parameters or any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
         return build(num_classes=spec.num_classes, **spec.options)
     if spec.options and not parameters:
-        raise UsageError(f"--arch-option: {getattr(build, '__name__', 'the function')}() takes no options")
+        raise UsageError(f"`arch_options`: {getattr(build, '__name__', 'the function')}() takes no options")
     needs = any(each.default is each.empty and each.kind is not each.VAR_POSITIONAL for each in parameters.values())
     return build(spec) if needs or "spec" in parameters else build()

@@ -47,9 +47,9 @@ class RunDirectory:
             files.require_same(there["settings"], settings, self.path)
             finished = there["finished"] is not None
             if finished and not (self.model.exists() and self.epochs.exists()):
-                raise UsageError(f"{self.path} had finished, but its model is gone; --overwrite trains it anew")
+                raise UsageError(f"{self.path} had finished, but its model is gone; `overwrite` trains it anew")
             if not finished and not self.state.exists():
-                raise UsageError(f"{self.path} has a model but no state.pt to go on from; --overwrite trains it anew")
+                raise UsageError(f"{self.path} has a model but no state.pt to go on from; `overwrite` trains it anew")
             if finished:
                 self.state.unlink(missing_ok=True)  # left by a kill after the run was marked as finished
             return finished
@@ -67,14 +67,14 @@ class RunDirectory:
             return None
         there: Any = files.read_json(self.settings)
         if not isinstance(there, dict) or not {"format", "settings", "about", "finished"} <= set(there):
-            raise UsageError(f"{self.settings} is not of a run of smoothctl; choose another --out")
+            raise UsageError(f"{self.settings} is not of a run of smoothctl; choose another `out`")
         checked(RunFile, there, str(self.settings))
         return there
 
     def _require_empty(self) -> None:
         others = [entry.name for entry in self.path.iterdir() if not entry.name.startswith(".")]
         if others:
-            raise UsageError(f"{self.path} is not a run of smoothctl (it holds {others[0]}); choose another --out")
+            raise UsageError(f"{self.path} is not a run of smoothctl (it holds {others[0]}); choose another `out`")
 
     def finish(self) -> None:
         """Mark the run as finished and drop the state for going on."""
@@ -115,7 +115,7 @@ class RunDirectory:
         except (OSError, ValueError, RecursionError) as error:
             raise SmoothctlError(f"{self.epochs} cannot be read ({error})") from None
         if not lines:
-            raise SmoothctlError(f"{self.epochs} is damaged: it holds no lines of epochs; --overwrite trains anew")
+            raise SmoothctlError(f"{self.epochs} is damaged: it holds no lines of epochs; `overwrite` trains anew")
         for number, line in enumerate(lines, start=1):
             checked(Epoch, line, f"{self.epochs}, line {number},")
         return lines
@@ -142,7 +142,7 @@ class RunDirectory:
         except (SmoothctlError, MemoryError):
             raise
         except Exception:  # whatever a damaged archive makes torch and pickle raise
-            raise SmoothctlError(f"{self.state} is damaged, so the run cannot go on; --overwrite starts anew") from None
+            raise SmoothctlError(f"{self.state} is damaged, so the run cannot go on; `overwrite` starts anew") from None
         return state
 
 

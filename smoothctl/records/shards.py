@@ -38,16 +38,16 @@ def read_shard(text: str, environment: Mapping[str, str] = os.environ) -> Shard:
             shard = Shard(*launcher.array_task(environment))
         except (KeyError, ValueError):
             raise UsageError(
-                f"--shard slurm needs {launcher.SLURM_INDEX} and {launcher.SLURM_COUNT}, as in a Slurm array job"
+                f"`shard=slurm` needs {launcher.SLURM_INDEX} and {launcher.SLURM_COUNT}, as in a Slurm array job"
             ) from None
         if shard.count == 1:
-            console.warn("this Slurm array has a single task, which does all images; --shard I/K does a single share")
+            console.warn("this Slurm array has a single task, which does all images; `shard=I/K` does a single share")
     elif match := re.fullmatch(r"(\d+)/(\d+)", text):
         shard = Shard(int(match[1]), int(match[2]))
     else:
-        raise UsageError(f"--shard {text}: write it as 1/4, 2/4, ..., or slurm in a Slurm array job")
+        raise UsageError(f"`shard={text}`: write it as 1/4, 2/4, ..., or slurm in a Slurm array job")
     if not 1 <= shard.index <= shard.count:
-        raise UsageError(f"--shard {text}: the first number goes from 1 to the second")
+        raise UsageError(f"`shard={text}`: the first number goes from 1 to the second")
     return shard
 
 
@@ -58,8 +58,8 @@ def require_no_others(log: Path, shard: Shard) -> None:
         count = _count(others[0])
         raise UsageError(
             f"shards of {count} of {log.name} lie there already ({others[0].name}), and this would be shard {shard}. "
-            f"One of those {count} is done again by --shard I/{count}, in a Slurm array by --shard "
-            f"$SLURM_ARRAY_TASK_ID/{count}; for another split, remove the others or choose another --out"
+            f"One of those {count} is done again by `shard=I/{count}`, in a Slurm array by "
+            f"`shard=$SLURM_ARRAY_TASK_ID/{count}`; for another split, remove the others or choose another `out`"
         )
 
 
@@ -98,7 +98,7 @@ def merge_shares(path: Path, given: Mapping[str, Any], overwrite: bool = False) 
     if not parts:
         raise UsageError(f"there are no shares of {path} ({path.stem}.share-1-of-2{path.suffix} and so on)")
     if path.exists() and not overwrite:
-        raise UsageError(f"{path} is there already; --overwrite replaces it, or choose another --out")
+        raise UsageError(f"{path} is there already; `overwrite` replaces it, or choose another `out`")
     counts = {_count(part) for part in parts}
     if len(counts) > 1:
         raise UsageError(

@@ -112,7 +112,7 @@ def open_log(
         if path.exists() and there is None:
             missing = settings_path(path).name
             raise UsageError(
-                f"{path} exists and has no {missing}, so it is not known how it was made; choose another --out"
+                f"{path} exists and has no {missing}, so it is not known how it was made; choose another `out`"
             )
         if path.exists() and there is not None and not overwrite:
             files.require_same(there["settings"], settings, path)
@@ -141,7 +141,7 @@ def note_stop(path: Path, reason: str | None) -> None:
 def check_log_name(path: Path) -> None:
     """Raise UsageError for a log that would not end in .tsv: its settings lie beside it in .json."""
     if path.suffix != ".tsv":
-        raise UsageError(f"--out {path}: a log's name ends in .tsv")
+        raise UsageError(f"`out={path}`: a log's name ends in .tsv")
 
 
 def read_settings(path: Path) -> dict[str, Any] | None:
@@ -152,14 +152,14 @@ def read_settings(path: Path) -> dict[str, Any] | None:
         return None
     there = files.read_json(sidecar)
     if not isinstance(there, dict) or not isinstance(there.get("settings"), dict) or "planned" not in there:
-        raise UsageError(f"{sidecar} does not hold the settings of a log; choose another --out")
+        raise UsageError(f"{sidecar} does not hold the settings of a log; choose another `out`")
     checked(Sidecar, there, f"{sidecar}, the settings of {path.name},")
     return there
 
 
 def _rows_on_record(path: Path, columns: tuple[str, ...], indices: Collection[int]) -> frozenset[int]:
     """The images that are done; cut and failed rows are taken out. Raises UsageError for a damaged log."""
-    remedy = "choose another --out, or --overwrite to start anew"
+    remedy = "choose another `out`, or `overwrite` to start anew"
     lines, whole = read_own_lines(path)
     if not lines or lines[0] != "\t".join(columns):
         raise UsageError(f"{path} is damaged: its first line is not a log's header; {remedy}")

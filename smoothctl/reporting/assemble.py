@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from smoothctl.base.errors import UsageError
+from smoothctl.base import console
+from smoothctl.base.errors import SmoothctlError, UsageError
+from smoothctl.base.settings import keyword_settings
 from smoothctl.records.run_directory import RunDirectory
 from smoothctl.reporting import noises, sources
 from smoothctl.reporting.frames import Frame
+from smoothctl.reporting.gates import failures, parse
 from smoothctl.reporting.measures import comparison, estimate, metrics, published, whatif
 from smoothctl.reporting.measures.resolution import printing, undecided
 from smoothctl.reporting.measures.summary import RHO, Summary, summarise
+from smoothctl.reporting.settings import ReportSettings
+
+if TYPE_CHECKING:
+    from smoothctl.reporting.output.layout import Table
 
 
 @dataclass(frozen=True)
 class Report:
     """``frames`` are certification logs, what-ifs included, ``predicted`` the others; ``runs`` are training runs;
-    ``said`` is what to warn of and ``noted`` what to know. ``full`` computes the figures that take time."""
+    ``said`` is what to warn of, ``noted`` what to know, and ``problems`` are logs that could not be read. ``full``
+    computes the figures that take time."""
 
     frames: tuple[Frame, ...]
     predicted: tuple[Frame, ...]
@@ -29,6 +39,7 @@ class Report:
     against: tuple[str, ...] = ()
     full: bool = True
     runs: tuple[RunDirectory, ...] = ()
+    problems: tuple[str, ...] = ()
 
     @cached_property
     def summaries(self) -> list[Summary]:
@@ -65,6 +76,49 @@ class Report:
             found.setdefault(frame.norm, []).append(place)
         return found
 
+    def tables(self, *names: str) -> list[Table]:
+        """The table of certified accuracy, and those of these names (`smoothctl plugins` lists them, or ``all``).
+
+        Raises SmoothctlError for one that these logs cannot fill.
+        """
+        from smoothctl.reporting.output import parts
+
+        found, unshown = parts.build(parts.chosen_tables(names), self, names)
+        if unshown:
+            raise SmoothctlError("; ".join(unshown))
+        return found
+
+    def draw(self, kind: str, path: Path | str) -> None:
+        """Draw a plot (`smoothctl plugins` lists them) to a .png, .svg or .pdf file.
+
+        Raises SmoothctlError for one that these logs cannot fill.
+        """
+        from smoothctl.reporting.output.drawing import save
+        from smoothctl.reporting.output.parts import chosen_plot
+
+        plot, file = chosen_plot(f"{kind}={path}")
+        save(plot.draw(self), file)
+
+    def write_page(
+        self, directory: Path | str, data: Path | None = None, dataset: str | None = None, split: str | None = None
+    ) -> Path:
+        """Write ``index.html`` into a directory; ``data``, ``dataset`` and ``split`` say where its images are."""
+        from smoothctl.reporting.output import page, pictures
+
+        return page.write(self, Path(directory), data, pictures.Source(dataset, split) if dataset else None)
+
+    def unmet(self, *requirements: str) -> list[str]:
+        """What the logs do not meet of requirements such as ``acc@0.5>=0.6``; what-ifs are not held to any.
+
+        Raises UsageError for what is no requirement, SmoothctlError if there is no log.
+        """
+        gates = [parse(text) for text in requirements]
+        logs = [*self.recorded, *self.predicted]
+        missing = sources.without_log(self.runs, logs) if gates else []
+        if gates and not logs and not missing:
+            raise SmoothctlError("there is no log to hold against the requirements")
+        return failures(gates, self.recorded or logs, self.rho, missing)
+
     def envelopes(self) -> list[tuple[str, tuple[comparison.EnvelopePoint, ...]]]:
         """The envelope of each group of logs that has several."""
         found = []
@@ -78,6 +132,31 @@ class Report:
                     title = f"Best of {len(frames)} runs per radius{': ' + what if what else ''} (%)"
                     found.append((title, comparison.envelope(frames, self.radii)))
         return found
+
+
+@keyword_settings
+def report(paths: Path | str | Sequence[Path | str], settings: ReportSettings, full: bool = True) -> Report:
+    """What the logs and runs at these places tell: files, run directories, or folders of them.
+
+    It warns of what makes figures doubtful. Raises UsageError for settings that fit no log, and SmoothctlError if
+    there is no log and no run; a log that cannot be read is among ``Report.problems``.
+    """
+    places = [Path(path) for path in ([paths] if isinstance(paths, (str, Path)) else paths)]
+    changes = [whatif.parse(text) for text in settings.what_if]
+    published.check(settings.against)
+    frames, problems = sources.read_logs(sources.find_logs(places))
+    runs = sources.find_runs(places)
+    for run in runs if not frames else ():
+        console.note(f"{run.path} has no log yet; make one with: smoothctl certify {run.path}")
+    found = assemble(
+        frames, settings.radii, common_idx=settings.common_idx, what_if=changes, against=settings.against,
+        rho=settings.rho, full=full, runs=runs,
+    )  # fmt: skip
+    for line in (*found.said, *problems):
+        console.warn(line)
+    for line in found.noted:
+        console.note(line)
+    return replace(found, problems=tuple(problems))
 
 
 def assemble(

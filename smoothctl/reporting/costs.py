@@ -82,7 +82,7 @@ def find_runs(paths: Sequence[Path]) -> list[Run]:
     """
     for path in paths:
         if not sources.find_runs([path]):
-            raise UsageError(f"there is no training run at {path}; --cost takes run directories of smoothctl train")
+            raise UsageError(f"there is no training run at {path}; `cost` takes run directories of smoothctl train")
     return sorted(map(_read, sources.find_runs(paths)), key=lambda run: run.generation)
 
 
@@ -123,10 +123,10 @@ def choose_baseline(runs: Sequence[Run], asked: Path | None) -> Run | None:
         return next((run for run in runs if not run.teachers and run.finished), None)
     found = find_runs([asked])
     if len(found) > 1:
-        raise UsageError(f"--baseline {asked} holds {len(found)} runs; name one of them")
+        raise UsageError(f"`baseline={asked}` holds {len(found)} runs; name one of them")
     if found[0].teachers or not found[0].finished:
         what = "had a teacher" if found[0].teachers else "is not finished"
-        raise UsageError(f"--baseline {asked}: it {what}; name a finished run of smoothctl train")
+        raise UsageError(f"`baseline={asked}`: it {what}; name a finished run of smoothctl train")
     return found[0]
 
 

@@ -69,11 +69,11 @@ def read_requirements(texts: Sequence[str]) -> list[Gate]:
     for gate in gates:
         if gate.radius is None:
             raise UsageError(
-                f"--require {gate.text}: certify decides acc@R and lcb@R; for the others, certify, and then: "
+                f"`require={gate.text}`: certify decides acc@R and lcb@R; for the others, certify, and then: "
                 f"smoothctl report --require '{gate.text}'"
             )
         if gate.measure == "lcb" and gate.sign in ("<", "<="):
-            raise UsageError(f"--require {gate.text}: a lower bound that must be small says nothing; use > or >=")
+            raise UsageError(f"`require={gate.text}`: a lower bound that must be small says nothing; use > or >=")
     return gates
 
 
@@ -94,5 +94,5 @@ def asked_for(
         grid = choose_rule(settings.rule, options)[0].tells.grid
         missing = [radius for radius in radii if grid and radius not in options[grid]]
         if missing:
-            raise UsageError(f"--require asks about the radius {missing[0]:g}, --{grid} do not; leave --{grid} out")
+            raise UsageError(f"`require` asks about the radius {missing[0]:g}, `{grid}` do not; leave `{grid}` out")
     return CertifySettings(**{**settings.given(), "skip_misclassified": True}), options

@@ -34,19 +34,19 @@ def parse(text: str) -> Gate:
     found = SYNTAX.match(text)
     if found is None or (found[2] is None) != (found[1] not in ("acc", "lcb")):
         raise UsageError(
-            f"--require {text}: write acc@RADIUS, lcb@RADIUS, acr, abstain or clean, then >=, <=, > or <, then a "
+            f"`require={text}`: write acc@RADIUS, lcb@RADIUS, acr, abstain or clean, then >=, <=, > or <, then a "
             "number, as in acc@0.5>=0.6"
         )
     try:
         radius, limit = float(found[2]) if found[2] else None, float(found[4])
     except ValueError:
-        raise UsageError(f"--require {text}: not a number") from None
+        raise UsageError(f"`require={text}`: not a number") from None
     if found[5]:
         limit /= 100
     if found[1] != "acr" and not 0 <= limit <= 1:
-        raise UsageError(f"--require {text}: a share lies between 0 and 1 (or write 60%)")
+        raise UsageError(f"`require={text}`: a share lies between 0 and 1 (or write 60%)")
     if radius is not None and not radius >= 0:
-        raise UsageError(f"--require {text}: a radius cannot be negative")
+        raise UsageError(f"`require={text}`: a radius cannot be negative")
     return Gate(text.strip(), found[1], radius, found[3], limit)
 
 

@@ -14,11 +14,36 @@ SHOWN, OUTPUT = "What is shown", "Output"
 
 
 class ReportSettings(Settings):
-    """The options of a report."""
+    """What is computed from logs."""
 
     radii: Annotated[
         Radii, Option("Radii of the table.", metavar="R,R,...", default="0, 0.25, ... as far as any radius goes")
     ] = ()
+    what_if: Annotated[
+        tuple[str, ...],
+        Option(
+            "Add the same run at another alpha=A or n=N (larger: a projection), or under an older bound=lecuyer2019 "
+            "or bound=li2018. Repeatable.",
+            metavar="NAME=VALUE", panel=SHOWN, repeated=True,
+        ),
+    ] = ()  # fmt: skip
+    against: Annotated[
+        tuple[str, ...],
+        Option(
+            "Add published rows of the same dataset and sigma: cohen2019, crt2022, all.",
+            metavar="PAPER", panel=SHOWN, repeated=True,
+        ),
+    ] = ()  # fmt: skip
+    rho: Annotated[
+        Annotated[float, Field(gt=0, lt=1)],
+        Option("Probability of failure of the bounds of --show bounds and lcb@R.", panel=SHOWN),
+    ] = 0.001
+    common_idx: Annotated[bool, Option("Compare only the images that all logs hold.", panel=SHOWN)] = False
+
+
+class ReportOutput(Settings):
+    """What of a report is shown, held against requirements, and written."""
+
     show: Annotated[
         tuple[str, ...],
         Option(
@@ -53,26 +78,6 @@ class ReportSettings(Settings):
         Format, Option("How tables are written: rich, markdown, latex, csv, json or html.", panel=OUTPUT)
     ] = "rich"
     intervals: Annotated[bool, Option("Add 95 % intervals over images.", panel=SHOWN)] = False
-    what_if: Annotated[
-        tuple[str, ...],
-        Option(
-            "Add the same run at another alpha=A or n=N (larger: a projection), or under an older bound=lecuyer2019 "
-            "or bound=li2018. Repeatable.",
-            metavar="NAME=VALUE", panel=SHOWN, repeated=True,
-        ),
-    ] = ()  # fmt: skip
-    against: Annotated[
-        tuple[str, ...],
-        Option(
-            "Add published rows of the same dataset and sigma: cohen2019, crt2022, all.",
-            metavar="PAPER", panel=SHOWN, repeated=True,
-        ),
-    ] = ()  # fmt: skip
-    rho: Annotated[
-        Annotated[float, Field(gt=0, lt=1)],
-        Option("Probability of failure of the bounds of --show bounds and lcb@R.", panel=SHOWN),
-    ] = 0.001
-    common_idx: Annotated[bool, Option("Compare only the images that all logs hold.", panel=SHOWN)] = False
     cost: Annotated[
         bool,
         Option(

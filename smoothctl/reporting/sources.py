@@ -221,7 +221,7 @@ def _comparison_cautions(frames: Sequence[Frame]) -> list[str]:
         subsets = [f"{frame.name}: {len(frame)} images, {subset(frame.idx)}" for frame in frames[:SHOWN]]
         more = f"; and {len(frames) - SHOWN} more" if len(frames) > SHOWN else ""
         found.append(
-            f"the logs hold different images ({'; '.join(subsets)}{more}); --common-idx compares the shared ones only"
+            f"the logs hold different images ({'; '.join(subsets)}{more}); `common_idx` compares the shared ones only"
         )
     found += _label_conflicts(frames)
     for key in comparable():

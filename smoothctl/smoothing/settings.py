@@ -37,7 +37,7 @@ class Subset(Settings):
         chosen = chosen[: self.max]
         if not chosen:
             raise UsageError(
-                f"--start {self.start}{'' if self.stop is None else f' --stop {self.stop}'} leaves no image of {length}"
+                f"`start={self.start}`{'' if self.stop is None else f' `stop={self.stop}`'} leaves no image of {length}"
             )
         return chosen
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from smoothctl.base import launcher
 from smoothctl.base.draws import Draws
-from smoothctl.base.peers import join_store, wait_for_keys
+from smoothctl.base.peers import TIMEOUT, join_store, wait_for_keys
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class _ShareOfDraws(Draws):
         return kept
 
 
-def join_group(device: torch.device) -> Group:
+def join_group(device: torch.device, timeout: float = TIMEOUT) -> Group:
     """The group of processes that torchrun started, or this process alone.
 
     Raises UsageError where WORLD_SIZE is set, as clusters do, but not the rest that torchrun sets, and SmoothctlError
@@ -104,10 +104,10 @@ def join_group(device: torch.device) -> Group:
         # DistributedDataParallel imports it, and what it imports keeps a group that is there already alive for good.
         from torch import _dynamo  # noqa: F401
 
-        store, rank, world = join_store()
+        store, rank, world = join_store(timeout=timeout)
         store.set(f"here-{rank}", "yes")
         for other in range(world):
-            wait_for_keys(store, [f"here-{other}"], f"the process of rank {other}")
+            wait_for_keys(store, [f"here-{other}"], f"the process of rank {other}", timeout)
         backend = "nccl" if device.type == "cuda" else "gloo"
         torch.distributed.init_process_group(backend, store=store, rank=rank, world_size=world)
         atexit.register(leave_group)

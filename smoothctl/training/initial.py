@@ -28,9 +28,9 @@ def load_initial(path: Path, arch: str | None, normalize: str | None) -> Model:
 def check_initial(init: Model, arch: str) -> None:
     """Raise UsageError unless a model can lend its weights to an architecture: its own, and finite."""
     if init.info.arch != arch:
-        raise UsageError(f"--init {init.path} is {init.info.arch}, which cannot start {arch}; leave --arch out")
+        raise UsageError(f"`init={init.path}` is {init.info.arch}, which cannot start {arch}; leave `arch` out")
     if not all(torch.isfinite(value).all() for value in init.classifier.state_dict().values()):
-        raise UsageError(f"--init {init.path} has weights that are not finite")
+        raise UsageError(f"`init={init.path}` has weights that are not finite")
 
 
 def start_from(model: BaseClassifier, init: Model, classes: int) -> list[str]:
@@ -46,12 +46,12 @@ def start_from(model: BaseClassifier, init: Model, classes: int) -> list[str]:
         heads = own[name].shape[:1] == (classes,) and given[name].shape[:1] == (before,)
         if not heads or own[name].shape[1:] != given[name].shape[1:]:
             raise UsageError(
-                f"--init {init.path} does not fit: {name} is {tuple(given[name].shape)} there and "
+                f"`init={init.path}` does not fit: {name} is {tuple(given[name].shape)} there and "
                 f"{tuple(own[name].shape)} here"
             )
         given[name] = own[name]
     if missing := sorted(set(own) ^ set(given)):
-        raise UsageError(f"--init {init.path} does not fit: {missing[0]} is only in one of the two")
+        raise UsageError(f"`init={init.path}` does not fit: {missing[0]} is only in one of the two")
     model.network.load_state_dict(given)
     return fresh
 
@@ -73,7 +73,7 @@ def find_head(network: nn.Module, classes: int) -> nn.Module:
         if isinstance(weight := getattr(module, "weight", None), nn.Parameter) and len(weight) == classes
     ]
     if not heads:
-        raise UsageError("--lr-layers and --freeze need a network whose last layer has a row of weights for each class")
+        raise UsageError("`lr_layers` and `freeze` need a network whose last layer has a row of weights for each class")
     return heads[-1]
 
 

@@ -120,6 +120,8 @@ class PlannedRun:
         about = {
             "recipe": self.choice.recipe.source,
             "data": str(self.place or ""),
+            "images": len(self.data.train),
+            "subset": getattr(self.data.train, "subset", ""),
             "lineage": [link.as_plain() for link in self.lineage],
         }
         history = fill_directory(
@@ -144,7 +146,7 @@ def train(settings: TrainSettings, source: DataSource, run: RunOptions) -> Train
 def require_no_teacher(method: str) -> None:
     """Raise UsageError for a method that cannot be used without a teacher."""
     if registry().find("method", method).value.needs_teacher:
-        raise UsageError(f"--method {method} needs a teacher; use: smoothctl transfer --teacher MODEL --student ARCH")
+        raise UsageError(f"`method={method}` needs a teacher; use: smoothctl transfer --teacher MODEL --student ARCH")
 
 
 def plan_run(
@@ -196,7 +198,7 @@ def plan_run(
             console.note(line)
         if init is not None and run.recipe is None:
             console.note(
-                "weights that were trained without noise become robust by: --method gaussian --recipe finetune"
+                "weights that were trained without noise become robust by: `method=gaussian` `recipe=finetune`"
             )
     return planned
 
@@ -208,7 +210,7 @@ def _tell_unbalanced(images: LabelledImages, dataset: Dataset) -> None:
     counts = np.bincount(labels_of(images), minlength=len(dataset.class_names))
     if counts.max() >= UNBALANCED * max(1, counts.min()):
         console.note(
-            f"classes have {counts.min()} to {counts.max()} images; --balanced draws each equally often in an epoch"
+            f"classes have {counts.min()} to {counts.max()} images; `balanced` draws each equally often in an epoch"
         )
 
 
@@ -219,14 +221,14 @@ def _measured(settings: TrainSettings, dataset: Dataset, execution: Execution, r
         there = None if resumed is None else RunDirectory(resumed).read_settings()
         if there is not None:
             found = there["settings"].get("precision")
-            console.note(f"--precision auto: {found}, as the run in {resumed} has it")
+            console.note(f"`precision=auto`: {found}, as the run in {resumed} has it")
         else:
             shape = known_shape(dataset)
             network = build_classifier(settings.arch, len(dataset.class_names), shape, settings.arch_options)
             seconds = step_seconds(network, shape, execution.device, settings.batch_size)
             found = fastest(seconds)
             told = describe(seconds)
-            console.note(f"--precision auto: {found} (forward and backward pass of a small batch: {told})")
+            console.note(f"`precision=auto`: {found} (forward and backward pass of a small batch: {told})")
     return settings.model_copy(update={"precision": execution.group.from_leader(found)})
 
 
@@ -264,7 +266,7 @@ def _execution(run: RunOptions, teaching: TeacherSettings) -> Execution:
         device,
         workers=run.workers,
         compile=run.compile,
-        group=join_group(device),
+        group=join_group(device, run.timeout),
         teacher_device=choose_device(teaching.teacher_device) if teaching.teacher_device else None,
         teacher=teaching,
     )

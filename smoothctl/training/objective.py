@@ -35,7 +35,7 @@ class Objective(nn.Module):
                 raise
             raise SmoothctlError(
                 "batch norm cannot learn from one image, which is what the last batch leaves to a process; choose "
-                "another --batch-size"
+                "another `batch_size`"
             ) from None
         return _check_loss(result, self.method.name)
 

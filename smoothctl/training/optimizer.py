@@ -87,9 +87,9 @@ def build_optimizer(model: nn.Module, settings: TrainSettings, classes: int = 0)
     known = list(map(str, list_optimizers()))
     if name not in known:
         hint = did_you_mean(name, known) or "timm's names are known, such as adamw, lamb or lion."
-        raise UsageError(f"--optimizer {settings.optimizer}: there is no such optimiser. {hint}")
+        raise UsageError(f"`optimizer={settings.optimizer}`: there is no such optimiser. {hint}")
     if get_optimizer_info(name).second_order:
-        raise UsageError(f"--optimizer {name} needs second derivatives, which training here does not compute")
+        raise UsageError(f"`optimizer={name}` needs second derivatives, which training here does not compute")
     try:
         optimizer: torch.optim.Optimizer = create_optimizer_v2(
             _groups(model, settings, classes),
@@ -100,7 +100,7 @@ def build_optimizer(model: nn.Module, settings: TrainSettings, classes: int = 0)
             filter_bias_and_bn=False,
         )
     except (AssertionError, ImportError, RuntimeError, ValueError, TypeError) as error:
-        raise UsageError(f"--optimizer {name} cannot be used here: {' '.join(str(error).split())}") from None
+        raise UsageError(f"`optimizer={name}` cannot be used here: {' '.join(str(error).split())}") from None
     return optimizer
 
 

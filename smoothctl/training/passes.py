@@ -40,7 +40,7 @@ class CountedModel(nn.Module):
         if not isinstance(logits, Tensor):
             raise SmoothctlError(
                 f"in training the network gives a {type(logits).__name__}, not a tensor of logits; switch its "
-                "auxiliary outputs off (--arch-option)"
+                "auxiliary outputs off (`arch_options`)"
             )
         self.passes.forward += len(x)
         if logits.requires_grad:

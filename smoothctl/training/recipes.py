@@ -36,9 +36,9 @@ class Choice:
         other = self.sigma is not None and self.sigma != settings.sigma
         meant = f", which is for sigma {self.sigma:g}: the nearest that there is" if other else ""
         named = f"{recipe.name}, " if recipe.name else ""
-        lines = [f"recipe: {named}{recipe.source}{meant}; flags override it (--dry-run shows every setting)"]
+        lines = [f"recipe: {named}{recipe.source}{meant}; flags override it (`dry_run` shows every setting)"]
         if self.others:
-            lines.append(f"other recipes: --recipe {' or '.join(self.others)}")
+            lines.append(f"other recipes: `recipe={' or '.join(self.others)}`")
         if changed := self._changes(settings):
             epochs = _epochs(self.written)
             lines.append(f"the recipe is for {epochs} epochs; scaled to {settings.epochs}: {', '.join(changed)}")
@@ -63,7 +63,7 @@ def choose_recipe(method: type[Method], dataset: Dataset, sigma: float | None, n
     if name is not None:
         if name not in names:
             there = f"it has {', '.join(names)}" if names else "it has no named recipes"
-            raise UsageError(f"--recipe {name}: method {method.name} has no such recipe for {dataset.name}; {there}")
+            raise UsageError(f"`recipe={name}`: method {method.name} has no such recipe for {dataset.name}; {there}")
         candidates = [recipe for recipe in candidates if recipe.name == name]
     else:
         candidates = [recipe for recipe in candidates if recipe.dataset is not None]

@@ -126,7 +126,7 @@ def plan_check(radius: float | None, images: int, epochs: int, sigma: float, noi
         resolve(CertifySettings(n0=SELECTION, n=LIMIT, alpha=ALPHA), asking([wanted])).begin(noise, sigma)
     except UsageError as error:
         if radius is not None:
-            raise UsageError(f"--check-radius {radius:g}: {error}") from None
-        console.note(f"no sanity check: {error}; --check-radius chooses another radius")
+            raise UsageError(f"`check_radius={radius:g}`: {error}") from None
+        console.note(f"no sanity check: {error}; `check_radius` chooses another radius")
         return None
     return SanityCheck(wanted, images, frozenset({1, max(1, round(epochs / 10))}))

@@ -11,10 +11,12 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from smoothctl.base.errors import UsageError
 from smoothctl.base.names import did_you_mean
+from smoothctl.base.peers import TIMEOUT, Timeout
 from smoothctl.base.settings import Count, Index, Option, Pairs, Seed, Settings, listed, validated
 from smoothctl.hooks.defaults import DATASET, METHOD, NOISE, TRANSFER_METHOD
 from smoothctl.hooks.methods import Method
 from smoothctl.hooks.recipes import MODEL, RUNNING, TrainingFields
+from smoothctl.models.settings import arch_option, normalize_option
 from smoothctl.smoothing.settings import AUTO, Precision
 
 
@@ -24,17 +26,8 @@ class TrainSettings(TrainingFields):
     method: Annotated[str, Option("Training objective; `smoothctl plugins` lists them.")] = METHOD
     dataset: Annotated[str, Option("Dataset; `smoothctl plugins` lists them.")] = DATASET
     noise: Annotated[str, Option("Noise; `smoothctl plugins` lists them.", panel=RUNNING)] = NOISE
-    arch_options: Annotated[
-        Pairs,
-        Option("Option of the architecture.", ("--arch-option",), metavar="NAME=VALUE", panel=MODEL, repeated=True),
-    ] = Field(default_factory=dict)
-    normalize: Annotated[
-        str | None,
-        Option(
-            "Normalization layer: a dataset's name (cifar10, imagenet), center (its mean only), none, or mean,std.",
-            metavar="HOW", default="the dataset's", panel=MODEL,
-        ),
-    ] = None  # fmt: skip
+    arch_options: Annotated[Pairs, arch_option(MODEL)] = Field(default_factory=dict)
+    normalize: Annotated[str | None, normalize_option(MODEL, "the dataset's")] = None
     size: Annotated[
         Count | None,
         Option("Side in pixels to which image files are brought, before noise.", panel="Images"),
@@ -64,11 +57,11 @@ class TrainSettings(TrainingFields):
     def check(self, device: str) -> None:
         """Raise UsageError for settings that cannot go together, or not on this kind of device."""
         if device == "cpu" and self.precision in ("tf32", "fp16"):
-            raise UsageError(f"--precision {self.precision} needs a GPU; on a CPU there are fp32 and bf16")
+            raise UsageError(f"`precision={self.precision}` needs a GPU; on a CPU there are fp32 and bf16")
         if self.nesterov and self.optimizer != "sgd":
-            raise UsageError(f"--nesterov belongs to --optimizer sgd, not to {self.optimizer}")
+            raise UsageError(f"`nesterov` belongs to `optimizer=sgd`, not to {self.optimizer}")
         if self.nesterov and not self.momentum:
-            raise UsageError("--nesterov needs a --momentum above 0")
+            raise UsageError("`nesterov` needs a `momentum` above 0")
 
 
 class TransferSettings(TrainSettings):
@@ -130,6 +123,7 @@ class RunOptions(Settings):
     workers: Annotated[Index, Option("Processes that load images which do not fit in memory.", panel=RUNNING)] = 0
     device: Annotated[str, Option("auto, cpu, cuda, cuda:INDEX or mps.", panel=RUNNING)] = "auto"
     compile: Annotated[bool, Option("Compile the network with torch.compile.", panel=RUNNING)] = False
+    timeout: Timeout = TIMEOUT
     out: Annotated[Path | None, Option("Run directory.", metavar="DIR", default="a name below runs/")] = None
     overwrite: Annotated[bool, Option("Start anew, replacing what is there.", panel="Output")] = False
 

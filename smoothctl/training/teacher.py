@@ -50,7 +50,7 @@ def refuse_over_teacher(out: Path, teachers: Iterable[Path]) -> None:
         for file in (path, path / "model.pt") if path.is_dir() else (path,):
             homes = {file.absolute(), file.resolve(), file.parent.resolve() / file.name}
             if any(place in (home, home.parent) for home in homes):
-                raise UsageError(f"--out {out} is where the teacher {path} lies, which it would destroy")
+                raise UsageError(f"`out={out}` is where the teacher {path} lies, which it would destroy")
 
 
 def watch_teacher(trainer: Trainer) -> float:
@@ -65,6 +65,6 @@ def watch_teacher(trainer: Trainer) -> float:
         console.warn(
             f"the teacher {teacher.path} is at chance under noise of sigma {sigma:g} "
             f"({100 * found.chance:.1f} % is always answering one class), so a student can learn nothing from it; "
-            "is it the right file, sigma, --teacher-normalize? smoothctl certify tells more"
+            "is it the right file, sigma, `teacher_normalize`? smoothctl certify tells more"
         )
     return found.accuracy

@@ -21,7 +21,7 @@ def find_trackers(names: Sequence[str]) -> list[Tracker]:
     found: list[Tracker] = [registry().find("tracker", name).value for name in names]
     for tracker in found:
         if tracker.package and importlib.util.find_spec(tracker.package) is None:
-            raise UsageError(f"--track {tracker.name} needs {tracker.package}: pip install {tracker.package}")
+            raise UsageError(f"`track={tracker.name}` needs {tracker.package}: pip install {tracker.package}")
     return found
 
 

@@ -171,10 +171,10 @@ class Trainer:
     def _diverged(self, what: str, epoch: int) -> SmoothctlError:
         kept, where = "There is no good model yet", ""
         if epoch:
-            kept, where = f"The model of epoch {epoch} is kept", ", with another --out or --overwrite"
+            kept, where = f"The model of epoch {epoch} is kept", ", with another `out` or `overwrite`"
         return SmoothctlError(
-            f"{what}: training diverged. {kept}; try a smaller --lr (now {self.settings.lr:g}), a --warmup-epochs, or "
-            f"--clip 1{where}"
+            f"{what}: training diverged. {kept}; try a smaller `lr` (now {self.settings.lr:g}), a `warmup_epochs`, or "
+            f"`clip=1`{where}"
         )
 
     def _count_passes(self) -> dict[str, int]:
@@ -261,7 +261,7 @@ class Trainer:
         except Exception as error:  # what optimisers raise has no end
             raise SmoothctlError(
                 "the state for going on does not fit this network and optimiser, whose code may have changed since; "
-                f"--overwrite starts anew ({' '.join(str(error).split())[:120]})"
+                f"`overwrite` starts anew ({' '.join(str(error).split())[:120]})"
             ) from None
         history: list[dict[str, Any]] = state["history"]
         return history

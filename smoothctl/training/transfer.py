@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from smoothctl.base import console
@@ -48,7 +50,7 @@ def plan_transfer(
     method = registry().find("method", settings.method).value
     if not (method.needs_teacher or method.takes_teacher):
         raise UsageError(
-            f"--method {settings.method} does not use a teacher; use: smoothctl train --method {settings.method}"
+            f"`method={settings.method}` does not use a teacher; use: smoothctl train --method {settings.method}"
         )
     students = _students(settings, taught_by)
     paths = taught_by.teacher
@@ -59,7 +61,7 @@ def plan_transfer(
             return
         paths = (planned.path,)
     elif not paths or taught_by.teacher_from is not None:
-        raise UsageError("give the teacher, either by --teacher MODEL or by --teacher-from FILE.toml")
+        raise UsageError("give the teacher, either by `teacher=MODEL` or by `teacher_from=FILE.toml`")
     teacher, led = _load_teacher(paths, taught_by, settings, run)
     dataset = settings.dataset or teacher.info.dataset
     whole = run.out or Path("runs") / f"{dataset}-{settings.method}-chain"
@@ -81,7 +83,7 @@ def _as_train_settings(settings: TransferSettings) -> TrainSettings:
 def _students(settings: TransferSettings, taught_by: TeacherSource) -> Sequence[str]:
     """The architectures to train one after the other; raises UsageError unless it is clear which."""
     if bool(settings.arch) == bool(taught_by.chain):
-        raise UsageError("give the student, either by --student ARCH or by --chain ARCH,ARCH,...")
+        raise UsageError("give the student, either by `arch=ARCH` or by `chain=ARCH,ARCH,...`")
     students = taught_by.chain or (settings.arch,)
     for name in students:
         find_architecture(name)
@@ -110,9 +112,24 @@ def _load_teacher(
         arch=taught_by.teacher_arch, dataset=dataset, normalize=taught_by.teacher_normalize,
         state_key=taught_by.state_key,
     )  # fmt: skip
-    models = [load_model(path, device, given) for path in paths]
+    with _naming_the_teachers():
+        models = [load_model(path, device, given) for path in paths]
     led = cost.union(_lineage(model) for model in models)
     return (models[0] if len(models) == 1 else combine(models, {})), led
+
+
+@contextmanager
+def _naming_the_teachers() -> Iterator[None]:
+    """Messages on reading a model name settings as they are called for a teacher."""
+
+    def named(message: str) -> str:
+        return re.sub(r"`(arch|normalize)\b", r"`teacher_\1", message)
+
+    try:
+        with console.wording(named):
+            yield
+    except UsageError as error:
+        raise type(error)(named(str(error))) from error
 
 
 def _lineage(model: Model) -> list[Link]:

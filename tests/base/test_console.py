@@ -35,3 +35,10 @@ def test_a_command_prints_both_each_time(capsys: pytest.CaptureFixture[str]) -> 
             console.note("a note")
             console.warn("look here")
     assert capsys.readouterr().err == "a note\nwarning: look here\n" * 2
+
+
+def test_settings_are_named_as_who_speaks_calls_them(capsys: pytest.CaptureFixture[str]) -> None:
+    with console.wording(str.upper), console.wording(lambda text: text.replace("b", "c")):
+        console.note("a `b`")
+    console.note("a `b`")
+    assert capsys.readouterr().err == "A `C`\na `b`\n"

@@ -4,6 +4,7 @@ python tests/benchmarks/certification.py speed                 engine against ba
 python tests/benchmarks/certification.py rules RUN [options]   stopping rules against fixed n on real images
 python tests/benchmarks/certification.py simulate LOG SIGMA    --radii on votes drawn as a log of fixed n suggests
 python tests/benchmarks/certification.py exact                 exact arithmetic against noise in floating point
+python tests/benchmarks/certification.py agree RUN [options]   certified accuracies in exact and in float arithmetic
 python tests/benchmarks/certification.py memory                peak memory at n = 10,000 and n = 1,000,000
 """
 
@@ -22,7 +23,7 @@ import torch
 from scipy import stats
 from torch import Tensor, nn
 
-from smoothctl import Assumptions, LabelledImages, load_model
+from smoothctl import Assumptions, load_model
 from smoothctl.base.memory import keep_freed
 from smoothctl.base.streams import Stream
 from smoothctl.hooks.backends import Classifier
@@ -129,22 +130,40 @@ def seconds(sampler: Sampler[Certificate], x: Tensor, make: Callable[[int], Rule
     return least_seconds(lambda: list(sampler.run([(1, x)], lambda index: make(-1))), 1)
 
 
+class Job:
+    """A model and the images of its dataset that the arguments choose."""
+
+    def __init__(self, arguments: argparse.Namespace):
+        self.model = load_model(arguments.model, given=Assumptions(arch=arguments.arch))
+        self.info = info = self.model.info
+        self.images = open_split(registry().find("dataset", info.dataset).value, "test", arguments.data)
+        self.indices = list(range(0, len(self.images), arguments.every))[: arguments.max]
+        self.labels = np.array([self.images[index][1] for index in self.indices])
+        self.size = automatic_batch_size(info.input_shape, CPU)
+        self.ready = make_ready(self.model.classifier, info.input_shape, CPU, self.size, backend="auto")
+        print(f"{arguments.model}: {info.arch} on {info.dataset}, sigma {info.sigma:g}, {len(self.indices)} images")
+        print(f"backend {self.ready.backend}")
+
+    def certified(self, chosen: Procedure, levels: int | None = None) -> tuple[list[Certificate], int]:
+        """Certificates in the order of the indices, and how often the base classifier was evaluated."""
+        make = chosen.begin(GAUSSIAN, self.info.sigma)
+        batches: list[int] = []
+        sampler: Sampler[Certificate] = Sampler(
+            self.ready, GAUSSIAN, self.info.sigma, 0, CPU, self.size, batches.append, levels=levels
+        )
+        numbered = ((index, pixels(self.images, index)) for index in self.indices)
+        decided = sorted(sampler.run(numbered, lambda index: make(-1)), key=lambda item: item.index)
+        return [item.outcome for item in decided], sum(batches)
+
+
 def rules(arguments: argparse.Namespace) -> None:
     """Base-classifier evaluations, certified accuracy and ACR of each stopping rule on one model."""
-    model = load_model(arguments.model, given=Assumptions(arch=arguments.arch))
-    info = model.info
-    dataset = registry().find("dataset", info.dataset).value
-    images = open_split(dataset, "test", arguments.data)
-    indices = list(range(0, len(images), arguments.every))[: arguments.max]
-    size = automatic_batch_size(info.input_shape, CPU)
-    ready = make_ready(model.classifier, info.input_shape, CPU, size, backend="auto")
-    labels = np.array([images[index][1] for index in indices])
-    print(f"{arguments.model}: {info.arch} on {info.dataset}, sigma {info.sigma:g}, {len(indices)} images")
-    print(f"backend {ready.backend}")
-    x = pixels(images, indices[0])
+    job = Job(arguments)
+    info, indices, labels = job.info, job.indices, job.labels
+    x = pixels(job.images, indices[0])
 
     def classic_seconds() -> float:
-        return least_seconds(lambda: classic_votes(model.classifier, x, info.sigma, 3000), 3) / 3000 * 100_100
+        return least_seconds(lambda: classic_votes(job.model.classifier, x, info.sigma, 3000), 3) / 3000 * 100_100
 
     classic = classic_seconds()  # as it is published
     keep_freed()  # as the command line does
@@ -161,7 +180,7 @@ def rules(arguments: argparse.Namespace) -> None:
     for rule in arguments.rules.split(","):
         name, values = every_rule[rule]
         start = time.perf_counter()
-        certificates, evaluations = certified(ready, procedure(**values), info.sigma, images, indices, size)
+        certificates, evaluations = job.certified(procedure(**values))
         seconds = (time.perf_counter() - start) / len(indices)
         pairs = zip(certificates, labels, strict=True)
         proved = np.array([item.radius if item.predict == label else -1 for item, label in pairs])
@@ -175,22 +194,33 @@ def rules(arguments: argparse.Namespace) -> None:
         print(line, flush=True)
 
 
+def agree(arguments: argparse.Namespace) -> None:
+    """Certified accuracies of the same images with noise in exact arithmetic and in floating point, n = 1,000."""
+    job = Job(arguments)
+    info, indices = job.info, job.indices
+    radii = np.arange(0, 2.2 * info.sigma, info.sigma / 2)
+    proved = []
+    for levels in (255, None):
+        found, _ = job.certified(procedure(n=1000), levels)
+        right = np.array([item.predict for item in found]) == job.labels
+        reached = np.where(right, [item.radius for item in found], -1)
+        proved.append(reached[:, None] >= radii)
+        accuracies = ", ".join(
+            f"{100 * share:.1f} % at {r:g}" for share, r in zip(proved[-1].mean(0), radii, strict=True)
+        )
+        print(f"{'exact' if levels else 'float'}: {accuracies}; ACR {np.maximum(reached, 0).mean():.4f}")
+    gained, lost = (proved[0] & ~proved[1]).sum(), (proved[1] & ~proved[0]).sum()
+    p = stats.binomtest(int(gained), int(gained + lost)).pvalue if gained + lost else 1.0
+    print(
+        f"of {len(indices)} images at {len(radii)} radii: {gained} by exact only, {lost} by float only "
+        f"(sign test {p:.2f})"
+    )
+
+
 def from_log(path: Path, indices: list[int]) -> np.ndarray:
     """What ``smoothctl certify`` with fixed n proved of these images: radii, -1 where the class is wrong."""
     rows = {row.idx: row for row in read_log(path).rows}
     return np.array([rows[index].radius if rows[index].correct else -1 for index in indices])
-
-
-def certified(
-    ready: Classifier, chosen: Procedure, sigma: float, images: LabelledImages, indices: list[int], size: int
-) -> tuple[list[Certificate], int]:
-    """Certificates in the order of the indices, and how often the base classifier was evaluated."""
-    make = chosen.begin(GAUSSIAN, sigma)
-    batches: list[int] = []
-    sampler: Sampler[Certificate] = Sampler(ready, GAUSSIAN, sigma, 0, CPU, size, batches.append)
-    numbered = ((index, pixels(images, index)) for index in indices)
-    decided = sorted(sampler.run(numbered, lambda index: make(-1)), key=lambda item: item.index)
-    return [item.outcome for item in decided], sum(batches)
 
 
 def compared(proved: np.ndarray, reference: np.ndarray, radii: object) -> str:
@@ -267,12 +297,14 @@ def main() -> None:
     commands.add_parser("speed")
     commands.add_parser("memory")
     commands.add_parser("exact")
-    options = commands.add_parser("rules")
-    options.add_argument("model", type=Path)
-    options.add_argument("--arch", help="the user's own module, if the model is one")
-    options.add_argument("--data", type=Path)
-    options.add_argument("--every", type=int, default=1)
-    options.add_argument("--max", type=int, default=200)
+    on_images = argparse.ArgumentParser(add_help=False)
+    on_images.add_argument("model", type=Path)
+    on_images.add_argument("--arch", help="the user's own module, if the model is one")
+    on_images.add_argument("--data", type=Path)
+    on_images.add_argument("--every", type=int, default=1)
+    on_images.add_argument("--max", type=int, default=200)
+    commands.add_parser("agree", parents=[on_images])
+    options = commands.add_parser("rules", parents=[on_images])
     options.add_argument("--radius", type=float, default=0.5)
     options.add_argument("--rules", default="fixed,radius,grid,precise,fast", help="which, in this order")
     options.add_argument(
@@ -284,8 +316,8 @@ def main() -> None:
     options.add_argument("--every", type=int, default=1)
     arguments = parser.parse_args()
     print(f"{platform.processor() or platform.machine()}, torch {torch.__version__}, {torch.get_num_threads()} threads")
-    if arguments.command == "rules":
-        rules(arguments)
+    if arguments.command in ("rules", "agree"):
+        {"rules": rules, "agree": agree}[arguments.command](arguments)
     elif arguments.command == "simulate":
         simulate(arguments.log, arguments.sigma, arguments.every)
     else:

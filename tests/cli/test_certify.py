@@ -307,6 +307,18 @@ def test_predict_takes_folders(typed: Typed, run_copy: Path, workplace: Path) ->
     assert "there is no image below empty" in done.err
 
 
+def test_predicting_files_takes_no_option_of_a_split_in_silence(typed: Typed, run_copy: Path, workplace: Path) -> None:
+    Image.fromarray(np.zeros((8, 8), np.uint8)).save(workplace / "a.png")
+    done = typed(f"predict {run_copy} a.png --out answers.tsv --every 2")
+    assert done.code == 2
+    assert "leave out --every and --out, which a dataset's split takes" in done.err
+    assert "leave out the other images" in typed(f"predict {run_copy} - a.png").err
+    plan = typed(f"predict {run_copy} a.png --n 100 --dry-run")
+    assert plan.code == 0
+    assert plan.out.startswith("plan: 1 image files, 100 forward passes each, 100 in all, at sigma")
+    assert typed(f"predict {run_copy} a.png --n 100 --dry-run --json").json() == {"plan": {"images": 1, "samples": 100}}
+
+
 def test_json_lines_are_answered_one_by_one(run_copy: Path, workplace: Path) -> None:
     Image.fromarray(np.zeros((8, 8), np.uint8)).save(workplace / "a.png")
     process = subprocess.Popen(

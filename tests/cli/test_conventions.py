@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from smoothctl.cli import make_app
 from tests.cli.conftest import Typed, finish, start
@@ -36,6 +37,22 @@ def test_without_a_command_there_is_help_and_nothing_else(typed: Typed) -> None:
     done = typed("")
     assert "Commands" in done.out + done.err
     assert "says more" not in done.err
+
+
+def test_messages_name_settings_as_python_or_as_flags(typed: Typed, workplace: Path) -> None:
+    from smoothctl import Assumptions, UsageError, load_model
+
+    torch.save({"a": {"w": torch.zeros(1)}, "b": {"w": torch.zeros(1)}}, workplace / "two.pt")
+    with pytest.raises(UsageError, match="choose with `state_key=KEY`"):
+        load_model(workplace / "two.pt", given=Assumptions(arch="lenet"))
+    assert "choose with --state-key KEY" in typed("certify two.pt --arch lenet --n 100").err
+    (workplace / "own.py").write_text("")
+    for words in (
+        "certify two.pt --state-key a --arch own.py:f",
+        "transfer --teacher two.pt --state-key a --teacher-arch own.py:f --student lenet",
+    ):
+        flag = "--teacher-arch" if "teacher" in words else "--arch"
+        assert f"{flag} own.py:f: own.py has nothing callable" in typed(words).err
 
 
 def test_help_works_in_an_empty_environment() -> None:

@@ -240,6 +240,18 @@ def test_who_waits_says_so_and_ends_on_a_signal(run_copy: Path, rank: str, line:
     assert process.wait(timeout=20) == 130
 
 
+@pytest.mark.parametrize(
+    ("rank", "line"), [("0", "train --arch lenet --epochs 1 --out new"), ("1", "certify {run} --n 100 --max 4")]
+)
+def test_waiting_ends_when_the_user_says(typed: Typed, run_copy: Path, rank: str, line: str) -> None:
+    alone = {"WORLD_SIZE": "2", "RANK": rank, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    process = start(f"{line.format(run=run_copy)} --timeout 0.5", run_copy.parent, **alone)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 1, told
+    assert " for the process of rank" in told
+    assert "in vain" in told
+
+
 def test_waiting_ends_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SmoothctlError, match="waited 0 s for a miracle in vain"):
         peers.wait_until(lambda: None, "a miracle", timeout=0.3)

@@ -1,8 +1,9 @@
-"""The engine knows no plugin by its name, but for what is meant where nothing is named."""
+"""The engine knows no plugin by its name, but for what is meant where nothing is named, and names no flag."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,6 +37,30 @@ def test_no_string_of_the_engine_is_the_name_of_a_plugin() -> None:
         if path != DECLARED
         for line, text in texts(path)
         if text in names
+    ]
+    assert found == []
+
+
+def said(path: Path) -> Iterator[tuple[int, str]]:
+    """The texts of a module that are neither docstrings nor the help of options."""
+    tree = ast.parse(path.read_text())
+    apart = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Option":
+            apart |= {id(part) for part in ast.walk(node)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in apart:
+            yield node.lineno, node.value
+
+
+def test_flags_are_named_by_the_command_line_only() -> None:
+    """Whole commands apart, such as ``smoothctl transfer --teacher MODEL``, and the variables of style sheets."""
+    found = [
+        f"{path.relative_to(ENGINE)}:{line}: {text}"
+        for path in sorted(ENGINE.rglob("*.py"))
+        if path.relative_to(ENGINE).parts[0] != "cli"
+        for line, text in said(path)
+        if re.search(r"(?<![\w-])--[a-z]", re.sub(r"smoothctl [a-z]+ --.*|var\(--", "", text))
     ]
     assert found == []
 

@@ -97,7 +97,7 @@ def test_a_tree_with_splits(tmp_path: Path) -> None:
     assert known.class_names == ("cat", "dog")
     assert images.image_id(1) == "dog/deep/val.JPEG"  # type: ignore[attr-defined]
     assert pickle.loads(pickle.dumps(images)).image_id(0) == "cat/deep/val.JPEG"
-    with pytest.raises(UsageError, match="--data"):
+    with pytest.raises(UsageError, match="`data"):
         open_dataset(dataset("folder"), "test", None)
     with pytest.raises(UsageError, match=r"expected a folder of images for each class; the folder is empty.*fetched"):
         open_dataset(dataset("folder"), "test", tmp_path / "val" / "empty")
@@ -178,11 +178,23 @@ def test_a_plain_tree_is_split_by_a_seed(tmp_path: Path, capsys: pytest.CaptureF
     assert set(again.paths) == paths["test"]  # type: ignore[attr-defined]
 
 
+def test_how_a_plain_tree_was_split_is_on_record(tmp_path: Path) -> None:
+    for name in ("cat", "dog"):
+        for number in range(5):
+            picture(tmp_path / "data" / name / f"{number}.png", number)
+    out = trained_on(tmp_path / "data", tmp_path / "run")
+    certify(out, tmp_path / "log.tsv", "--data", str(tmp_path / "data"))
+    about = json.loads((out / "settings.json").read_text())["about"]
+    assert about["images"] == 8
+    assert about["subset"] == "one in 5 of each class is for the test, by seed 0 and path"
+    assert json.loads((tmp_path / "log.json").read_text())["about"]["subset"] == about["subset"]
+
+
 def test_images_of_several_sizes_ask_for_one(tmp_path: Path) -> None:
     for split in ("train", "test"):
         for name, size in (("cat", (12, 8)), ("dog", (8, 8))):
             picture(tmp_path / split / name / "a.png", size=size)
-    with pytest.raises(UsageError, match=r"several sizes \(8x8, 8x12\).*--size"):
+    with pytest.raises(UsageError, match=r"several sizes \(8x8, 8x12\).*`size`"):
         open_dataset(dataset("folder"), "train", tmp_path)
     known, images = open_dataset(dataset("folder"), "train", tmp_path, size=6)
     assert known.shape == (3, 6, 6)
@@ -482,7 +494,7 @@ def test_normalised_pixels_are_refused(tmp_path: Path) -> None:
 
 def test_a_variable_is_no_requirement(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     assert not [name for name in os.environ if name.startswith("IMAGENET")]
-    with pytest.raises(UsageError, match="--data"):
+    with pytest.raises(UsageError, match="`data"):
         open_dataset(dataset("imagenet"), "val", None)
 
 

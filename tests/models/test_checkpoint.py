@@ -146,7 +146,7 @@ def test_a_file_without_a_first_layer_takes_pixels_as_they_are(
     said = capsys.readouterr().err
     assert "resnet20" in said
     assert "pixels in [0,1] go straight in" in said
-    assert "--normalize" in said
+    assert "`normalize=" in said
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_files_that_would_run_code_are_refused_in_one_line(
 
 def test_several_state_dicts_are_asked_about(weights: Saved, tmp_path: Path) -> None:
     file = store(tmp_path / "a.pt", {"state_dict": weights, "ema": {"deep": prefixed(weights, "1.")}, "model": weights})
-    with pytest.raises(SmoothctlError, match=r"a\.pt: found weights under the keys state_dict, model.*--state-key"):
+    with pytest.raises(SmoothctlError, match=r"a\.pt: found weights under the keys state_dict, model.*`state_key="):
         load_model(file)
     assert load_model(file, given=Assumptions(state_key="ema.deep")).info.arch == "resnet20"
     with pytest.raises(UsageError, match=r"has no 'deeper' \(found top-level keys: deep"):

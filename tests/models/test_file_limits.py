@@ -112,7 +112,7 @@ def test_an_option_that_the_user_repeats_is_taken(tmp_path: Path) -> None:
     )
     info = info.model_copy(update={"arch_options": {**info.arch_options, "stem_width": "16"}})
     save_model(tmp_path / "m.pt", info, built.network.state_dict())
-    with pytest.raises(SmoothctlError, match="say --arch-option block_args=none yourself"):
+    with pytest.raises(SmoothctlError, match="say `arch_options=block_args=none` yourself"):
         load_model(tmp_path / "m.pt")
     loaded = load_model(tmp_path / "m.pt", given=Assumptions(arch_options={"block_args": "none"}))
     assert loaded.classifier.network.conv1[0].weight.shape[0] == 12  # type: ignore[index,union-attr]

@@ -104,7 +104,7 @@ def test_timms_training_script(tmp_path: Path) -> None:
     )  # fmt: skip
     saver.save_checkpoint(3, 0.5)
     file = tmp_path / "last.pth.tar"
-    with pytest.raises(UsageError, match="--state-key"):
+    with pytest.raises(UsageError, match="`state_key"):
         load_model(file)
     for key in ("state_dict", "state_dict_ema"):
         arch = answers_alike(file, network, arch="timm/resnet10t", state_key=key, dataset=dataset("cifar10"))
@@ -116,7 +116,7 @@ def test_a_name_that_only_a_library_knows(tmp_path: Path) -> None:
 
     network = timm.create_model("resnet10t", num_classes=10).eval()
     file = store(tmp_path / "a.pth.tar", {"epoch": 3, "arch": "resnet10t", "state_dict": network.state_dict()})
-    with pytest.raises(UsageError, match=r"has 10 classes, dataset imagenet has 1000; give --dataset"):
+    with pytest.raises(UsageError, match=r"has 10 classes, dataset imagenet has 1000; give `dataset`"):
         load_model(file)
     assert answers_alike(file, network, dataset=dataset("cifar10")) == "timm/resnet10t"
 
@@ -131,7 +131,7 @@ def test_torchvisions_references(tmp_path: Path) -> None:
         "args": argparse.Namespace(model="resnet18", lr=0.1), "model_ema": AveragedModel(network).state_dict(),
     }  # fmt: skip
     file = store(tmp_path / "checkpoint.pth", content)
-    with pytest.raises(UsageError, match="--state-key"):
+    with pytest.raises(UsageError, match="`state_key"):
         load_model(file)
     for key in ("model", "model_ema"):
         assert answers_alike(file, network, state_key=key, dataset=dataset("cifar10")) == "resnet18"
@@ -167,7 +167,7 @@ def test_compiled_and_parallel(wrap: Any, network: nn.Module, tmp_path: Path, ca
     model = load_model(store(tmp_path / "a.pt", wrap(network).state_dict()))
     assert model.info.arch == "resnet20"
     (warning,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning")]
-    for choice in ("--normalize none", "--normalize cifar10", "--normalize center"):
+    for choice in ("`normalize=none`", "`normalize=cifar10`", "`normalize=center`"):
         assert choice in warning
 
 
@@ -323,7 +323,7 @@ def test_class_names_never_change_the_normalization(tmp_path: Path, capsys: pyte
     state = {f"1.{key}": value for key, value in network.state_dict().items()}
     file = store(tmp_path / "a.pt", {"arch": "lenet", "state_dict": state})
     assert load_model(file).info.std == [1.0]
-    with pytest.raises(UsageError, match="give --normalize mnist, --normalize fashion-mnist, --normalize center"):
+    with pytest.raises(UsageError, match="give `normalize=mnist`, `normalize=fashion-mnist`, `normalize=center`"):
         load_model(file, given=Assumptions(dataset=dataset("fashion-mnist")))
     for how, std in (("mnist", 1.0), ("fashion-mnist", 0.353)):
         capsys.readouterr()
@@ -337,9 +337,9 @@ def test_a_network_for_imagenet_at_32_pixels(tmp_path: Path) -> None:
     network = build_classifier("resnet20", 1000, (3, 32, 32)).network.eval()
     state = {f"1.{key}": value for key, value in network.state_dict().items()}
     file = store(tmp_path / "a.pt", {"arch": "cifar_resnet20", "state_dict": state})
-    with pytest.raises(UsageError, match=r"1000 classes, dataset cifar10 has 10; give --dataset.*--size.*--normalize"):
+    with pytest.raises(UsageError, match=r"1000 classes, dataset cifar10 has 10; give `dataset`.*`size`.*`normalize`"):
         load_model(file)
-    with pytest.raises(UsageError, match=r"give --size 32 or --size 224, and --normalize"):
+    with pytest.raises(UsageError, match=r"give `size=32` or `size=224`, and `normalize`"):
         load_model(file, given=Assumptions(dataset=dataset("imagenet")))
     model = load_model(file, given=Assumptions(dataset=dataset("imagenet"), size=32, normalize="imagenet"))
     assert model.info.input_shape == (3, 32, 32)

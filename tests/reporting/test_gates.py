@@ -40,7 +40,7 @@ def test_the_reason_names_log_and_figure():
     "text", ["acc>=0.5", "acr@1>=0.5", "acc@0.5=0.5", "acc@0.5>=60", "speed>=1", "acc@x>=0.5", "acc@1.1.1>=0", ""]
 )
 def test_what_is_no_requirement(text: str):
-    with pytest.raises(UsageError, match="--require"):
+    with pytest.raises(UsageError, match="`require="):
         gates.parse(text)
 
 

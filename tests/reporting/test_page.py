@@ -159,6 +159,21 @@ def test_without_a_dataset_the_page_says_why(tmp_path: Path, capsys: pytest.Capt
     assert "pictures are left out" in capsys.readouterr().err
 
 
+def test_a_dataset_that_is_named_gives_pictures_of_others_logs(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    from smoothctl import report
+    from smoothctl.hooks.registry import registry
+    from smoothctl.images.datasets import open_split
+
+    log = tmp_path / "theirs.tsv"
+    labels = [open_split(registry().find("dataset", "digits").value, "test", None)[index][1] for index in range(3)]
+    rows = "".join(f"{index}\t{label}\t{label}\t0.3\t1\t0:00:01\n" for index, label in enumerate(labels))
+    log.write_text(f"idx\tlabel\tpredict\tradius\tcorrect\ttime\n{rows}")
+    text = report(log).write_page(tmp_path / "page", dataset="digits").read_text(encoding="utf-8")
+    assert "No pictures" not in text
+    assert text.count("data:image/png") >= 3
+    assert "pictures are left out" not in capsys.readouterr().err
+
+
 def test_pictures_of_another_dataset_are_not_shown(demo: Path):
     from dataclasses import replace
 

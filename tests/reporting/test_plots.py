@@ -128,5 +128,5 @@ def test_kinds_are_read(text, kind, path):
 
 @pytest.mark.parametrize("text", ["pie=a.png", "curve=a.gif", "a", "curve="])
 def test_other_kinds_and_endings_are_refused(text):
-    with pytest.raises(UsageError, match="--plot"):
+    with pytest.raises(UsageError, match="`plot="):
         parts.chosen_plot(text)

@@ -127,7 +127,7 @@ def test_what_cannot_be_known_is_refused():
         whatif.at_alpha(radius_frame([0.3], [1], [1]), 0.01)
     with pytest.raises(UsageError, match="stopped by the votes themselves"):
         whatif.at_alpha(radius_frame([0.5], [1], [1], settings={"rule": "radii"}), 0.01)
-    with pytest.raises(UsageError, match="--bound multi"):
+    with pytest.raises(UsageError, match="`bound=multi`"):
         whatif.at_alpha(_frame([(900, 0)], bound="multi"), 0.01)
     wrong = _frame([(900, 0)])
     wrong.radius[0] *= 1.1

@@ -101,7 +101,7 @@ class Named(method("gaussian")):  # type: ignore[misc]
 def test_a_recipe_is_chosen_by_name_and_architecture() -> None:
     first, choice = resolve_settings(TrainSettings(arch="resnet20"), Named, dataset("digits"))
     assert first.lr == 0.1
-    assert "other recipes: --recipe second" in choice.describe(first)
+    assert "other recipes: `recipe=second`" in choice.describe(first)
     assert resolve_settings(TrainSettings(arch="lenet"), Named, dataset("digits"))[0].lr == 0.02
     assert resolve_settings(TrainSettings(arch="lenet", lr=0.5), Named, dataset("digits"))[0].lr == 0.5
     assert resolve_settings(TrainSettings(), Named, dataset("digits"), "second")[0].lr == 0.3

@@ -82,7 +82,7 @@ def check(papers: Sequence[str]) -> None:
     """Raise UsageError for a paper that is not on board."""
     for paper in papers:
         if paper not in (*known_papers(), "all"):
-            raise UsageError(f"--against {paper}: choose {', '.join(known_papers())} or all")
+            raise UsageError(f"`against={paper}`: choose {', '.join(known_papers())} or all")
 
 
 def matching(papers: Sequence[str], frames: Sequence[Frame]) -> list[Published]:
@@ -106,7 +106,7 @@ def matching(papers: Sequence[str], frames: Sequence[Frame]) -> list[Published]:
             f"{dataset or 'unknown dataset'} at sigma {sigma}" for dataset, sigma in sorted(wanted, key=str)
         )
         there = ", ".join(sorted({f"{row.dataset} at {row.sigma:g}" for row in rows}))
-        raise UsageError(f"--against: no published row is of {here}; there are rows of {there}")
+        raise UsageError(f"`against`: no published row is of {here}; there are rows of {there}")
     return found
 
 

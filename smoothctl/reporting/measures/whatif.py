@@ -51,25 +51,34 @@ def apply(frame: Frame, kind: str, value: str) -> Frame:
     return projected(frame, n) if n > now else thinned(frame, n)
 
 
+def parse(text: str) -> tuple[str, str]:
+    """Read ``name=value``; raises UsageError for a name or value that no log can have."""
+    kind, equals, value = map(str.strip, text.partition("="))
+    if not equals:
+        raise UsageError(f"`what_if={text}`: write it as name=value")
+    check(kind, value)
+    return kind, value
+
+
 def check(kind: str, value: str) -> None:
     """Raise UsageError for a kind or value that no log can have."""
     if kind not in KINDS:
-        raise UsageError(f"--what-if {kind}: choose {', '.join(KINDS)}")
+        raise UsageError(f"`what_if={kind}`: choose {', '.join(KINDS)}")
     if kind != "bound":
         _number(kind, value)
     elif value not in BOUNDS:
-        raise UsageError(f"--what-if bound={value}: choose {' or '.join(BOUNDS)}")
+        raise UsageError(f"`what_if=bound={value}`: choose {' or '.join(BOUNDS)}")
 
 
 def _number(kind: str, value: str) -> float:
     try:
         number = float(value)
     except ValueError:
-        raise UsageError(f"--what-if {kind}={value}: not a number") from None
+        raise UsageError(f"`what_if={kind}={value}`: not a number") from None
     if kind == "alpha" and not 0 < number < 0.5:
-        raise UsageError(f"--what-if alpha={value}: alpha must lie between 0 and 1/2")
+        raise UsageError(f"`what_if=alpha={value}`: alpha must lie between 0 and 1/2")
     if kind == "n" and not (number >= 1 and number == int(number)):
-        raise UsageError(f"--what-if n={value}: n must be a whole number, at least 1")
+        raise UsageError(f"`what_if=n={value}`: n must be a whole number, at least 1")
     return number
 
 
@@ -86,7 +95,7 @@ def counts(frame: Frame) -> tuple[Ints, Ints]:
             "own alpha and n"
         )
     if frame.settings.get("bound", "binary") != "binary":
-        raise UsageError(f"{frame.path}: made with --bound {frame.settings['bound']}, whose radii take more than p_A")
+        raise UsageError(f"{frame.path}: made with `bound={frame.settings['bound']}`, whose radii take more than p_A")
     if frame.votes_text:
         votes = [votes.get(int(top), 0) for votes, top in zip(frame.votes, frame.top, strict=True)]
         return np.where(frame.failed | (frame.n < 1), -1, votes), frame.n

@@ -42,9 +42,9 @@ def check_place(directory: Path) -> Path:
     """Where the page goes; raises UsageError if that would replace something else."""
     path = directory / "index.html"
     if directory.exists() and not directory.is_dir():
-        raise UsageError(f"--out {directory} is a file; name a folder for the page")
+        raise UsageError(f"`out={directory}` is a file; name a folder for the page")
     if path.exists() and GENERATOR not in path.read_text(encoding="utf-8", errors="replace"):
-        raise UsageError(f"{path} is not a page of smoothctl; choose another --out")
+        raise UsageError(f"{path} is not a page of smoothctl; choose another `out`")
     return path
 
 

@@ -54,7 +54,7 @@ def chosen_tables(names: Iterable[str]) -> list[ReportTable]:
     """The tables of these names, and those that are always shown; raises UsageError for a name that is none."""
     known, asked = tables(), set(names)
     if unknown := sorted(asked - {*known, ALL}):
-        raise UsageError(f"--show {unknown[0]}: choose {', '.join(name for name in known if name)} or {ALL}")
+        raise UsageError(f"`show={unknown[0]}`: choose {', '.join(name for name in known if name)} or {ALL}")
     return [table for table in known.values() if table.always or table.name in asked or ALL in asked]
 
 
@@ -65,11 +65,11 @@ def chosen_plot(text: str) -> tuple[ReportPlot, Path]:
     if not equals:
         kind, name = (text, f"{text}.png") if text in known else (next(iter(known)), text)
     if kind not in known:
-        raise UsageError(f"--plot {text}: choose one of {', '.join(known)}")
+        raise UsageError(f"`plot={text}`: choose one of {', '.join(known)}")
     path = Path(name)
     if path.suffix.lower() not in ENDINGS:
         raise UsageError(
-            f"--plot {text}: choose a name that ends in {', '.join(ENDINGS)}, or one of {', '.join(known)}"
+            f"`plot={text}`: choose a name that ends in {', '.join(ENDINGS)}, or one of {', '.join(known)}"
         )
     return known[kind], path
 
@@ -83,7 +83,7 @@ def build(kinds: Iterable[ReportTable], report: Report, asked: Sequence[str] = (
     def tables_of(kind: ReportTable) -> list[Table]:
         found = list(kind.build(report))
         if not found and kind.name in asked:
-            console.note(f"--show {kind.name}: there is nothing to show in these logs ({kind.summary})")
+            console.note(f"`show={kind.name}`: there is nothing to show in these logs ({kind.summary})")
         return found
 
     return _each(kinds, tables_of)

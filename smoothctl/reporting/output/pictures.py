@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import io
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,15 +76,15 @@ def strips(frames: Sequence[Frame], data: Path | None, source: Source | None = N
         label = class_name(shared[0], int(shared[0].label[at]))
         shots = [Shot(_png(clean.numpy()), f"image {index}, clean: {label}", ("clean", f"label {label}"))]
         for frame in shared:
-            assert frame.sigma is not None
-            lines = (f"sigma {frame.sigma:g}", decision(frame, at), "right" if frame.correct[at] else "not certified")
+            sigma = "sigma not known" if frame.sigma is None else f"sigma {frame.sigma:g}"
+            lines = (sigma, decision(frame, at), "right" if frame.correct[at] else "not certified")
             shots.append(Shot(_png(_noisy(frame, index, clean)), f"image {index}, {', '.join(lines)}", lines))
         found.append(Strip(f"image {index}: {label}{f' ({why})' if why else ''}", tuple(shots)))
     return found
 
 
 def _same_data(frames: Sequence[Frame], given: Source | None) -> tuple[list[Frame], Source]:
-    """The logs of one dataset, one for each sigma, ascending, and which dataset that is."""
+    """The logs of one dataset, one for each sigma, ascending (not known: last), and which dataset that is."""
     known = [frame for frame in frames if frame.settings.get("dataset")]
     if known:
         first = known[0].settings
@@ -93,20 +94,22 @@ def _same_data(frames: Sequence[Frame], given: Source | None) -> tuple[list[Fram
     elif given is not None:
         source, same = given, list(frames)
     else:
-        raise SmoothctlError("the logs do not say of which dataset they are; --dataset names it")
-    by_sigma = {frame.sigma: frame for frame in reversed(same) if frame.sigma is not None}
-    if not by_sigma:
-        raise SmoothctlError("the logs do not say their sigma")
+        raise SmoothctlError("the logs do not say of which dataset they are; `dataset` names it")
+    by_sigma = {math.inf if frame.sigma is None else frame.sigma: frame for frame in reversed(same)}
     return [by_sigma[sigma] for sigma in sorted(by_sigma)], source
 
 
 def _noisy(frame: Frame, index: int, clean: Tensor) -> np.ndarray:
-    """An image [C,H,W] under one draw of a log's noise; others' logs, which name none, are of Gaussian noise."""
+    """An image [C,H,W] under one draw of a log's noise; others' logs, which name none, are of Gaussian noise.
+
+    Without noise where the log's sigma is not known.
+    """
     from smoothctl.base.draws import Draws
     from smoothctl.base.streams import Stream
 
     noise, sigma = noise_of(frame), frame.sigma
-    assert sigma is not None
+    if sigma is None:
+        return np.asarray(clean.numpy())
     draws = Draws(0, index, Stream.EVALUATE)
     shape = (1, *clean.shape)
     noisy = (

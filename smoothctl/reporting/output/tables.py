@@ -269,7 +269,7 @@ TABLES = (
         "estimate", _estimated,
         "a large n for all images, estimated from a log of all at a small n and one of some at a large n",
     ),
-    ReportTable("against", _against, "published rows beside one's own (--against)", "published", always=True),
+    ReportTable("against", _against, "published rows beside one's own", "published", always=True),
     ReportTable("attacks", attacked.tables, "attacks within and beyond certified radii", "results", always=True),
     ReportTable("classes", _classes, "class by class", "details"),
     ReportTable("images", images, "the images that are not certified, or flip between logs", "details"),

@@ -55,7 +55,7 @@ def test_columns_are_found_by_their_type(tmp_path: Path) -> None:
     ("made", "words"),
     [
         (lambda: table([0, 1]).remove_columns("img"), "no column of type Image; it has label"),
-        (lambda: table([0, -1]), "have no label; choose another with --split"),
+        (lambda: table([0, -1]), "have no label; choose another with `split`"),
         (
             lambda: table([0, 1], kind=(datasets.ClassLabel(names=["a"]), [0, 0])).rename_column("label", "fine"),
             "has fine, kind of type ClassLabel; rename the one that is meant to 'label'",
@@ -83,7 +83,7 @@ def test_a_name_is_looked_up_in_the_cache_only(tmp_path: Path, monkeypatch: pyte
 
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UsageError, match=r"a name that is in the hub's cache.* --download"):
+    with pytest.raises(UsageError, match=r"a name that is in the hub's cache.* `download`"):
         open_dataset(ENTRY, "test", Path("nobody/has-this"))
     assert not calls
     assert not datasets.config.HF_HUB_OFFLINE

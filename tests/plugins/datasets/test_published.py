@@ -65,7 +65,7 @@ def test_what_lies_there_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     from torchvision.datasets import CIFAR100
 
     (tmp_path / "cifar10.npz").write_bytes(b"")
-    assert f"for arrays say --data {tmp_path / 'cifar10.npz'}" in refusal("cifar10", tmp_path)
+    assert f"for arrays say `data={tmp_path / 'cifar10.npz'}`" in refusal("cifar10", tmp_path)
     (tmp_path / "cifar-100-python.tar.gz").write_bytes(bytes(1_000_000))
     assert "but its 1,000,000 bytes are not what was published" in refusal("cifar100", tmp_path)
     packed = io.BytesIO()

@@ -54,7 +54,7 @@ def test_it_is_fetched_when_asked_and_unpacked_in_its_place_only(
     published: Path, tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
     place = tmp_path / "data"
-    with pytest.raises(UsageError, match="or fetch it with --download"):
+    with pytest.raises(UsageError, match="or fetch it with `download`"):
         open_dataset(ENTRY, "val", tmp_path)
     _, images = open_dataset(ENTRY, "val", place, download=True)
     assert images[0][1] == 1
