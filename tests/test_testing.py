@@ -16,13 +16,20 @@ from smoothctl import (
     ArrayImages,
     Backend,
     Batch,
+    Cell,
     Dataset,
     Draws,
     Imported,
     Importer,
     Method,
     Noise,
+    ReportPlot,
+    ReportTable,
+    Table,
+    Tracker,
     Workload,
+    figures,
+    words,
 )  # fmt: skip
 from smoothctl.hooks.registry import registry
 from smoothctl.testing import (
@@ -32,7 +39,11 @@ from smoothctl.testing import (
     check_importer,
     check_method,
     check_noise,
+    check_plot,
+    check_table,
+    check_tracker,
     run_command,
+    tiny_report,
 )  # fmt: skip
 
 GAUSSIAN: Noise = registry().find("noise", "gaussian").value
@@ -265,3 +276,82 @@ def test_importers_that_lie_are_caught() -> None:
     ]:
         with pytest.raises(AssertionError, match=said):
             check_importer(importer, held)
+
+
+def one_table(columns: int = 2, cells: int = 2) -> Table:
+    heads = [words("run"), *[figures(f"{at}") for at in range(1, columns)]]
+    return Table("Some", heads, [[Cell("a"), *[Cell("1", 1.0)] * (cells - 1)]])
+
+
+@pytest.mark.parametrize(
+    ("build", "said"),
+    [
+        (lambda _: [one_table(cells=3)], "under 2 columns"),
+        (lambda _: ["text"], "not smoothctl.Table"),
+        (lambda _: [], "it shows nothing"),
+    ],
+)
+def test_tables_that_cannot_be_shown_are_caught(build: Any, said: str) -> None:
+    with pytest.raises(AssertionError, match=said):
+        check_table(ReportTable("mine", build, "of mine"))
+
+
+def test_a_table_that_changes_is_caught() -> None:
+    titles = iter("abcdefgh")
+    changing = ReportTable("mine", lambda _: [Table("t", [words("run")], [[Cell(next(titles))]])], "of mine")
+    with pytest.raises(AssertionError, match="another table the second time"):
+        check_table(changing)
+
+
+def test_plots_that_show_nothing_are_caught() -> None:
+    from matplotlib.figure import Figure
+
+    with pytest.raises(AssertionError, match="has no description"):
+        check_plot(ReportPlot("mine", lambda _: Figure(), "of mine", caption="Mine"))
+    with pytest.raises(AssertionError, match="the figure is empty"):
+        check_plot(ReportPlot("mine", lambda _: Figure(), "of mine", caption="Mine", description="Nothing."))
+
+
+@pytest.mark.parametrize("kind", ["table", "plot"])
+def test_what_reports_show_by_themselves_passes(kind: str) -> None:
+    from smoothctl.base.errors import SmoothctlError
+    from smoothctl.reporting.output import parts
+
+    report, checked = tiny_report(), []
+    for each in {"table": parts.tables, "plot": parts.plots}[kind]().values():
+        try:
+            has_something = bool(each.draw(report) if kind == "plot" else each.build(report))
+        except SmoothctlError:  # a plot of what these logs lack
+            continue
+        if has_something:
+            (check_table if kind == "table" else check_plot)(each, report)
+            checked.append(each.name)
+    assert {"table": "certified", "plot": "curve"}[kind] in checked
+    assert len(checked) >= 2
+
+
+def test_trackers_that_fail_are_caught(tmp_path: Any) -> None:
+    from contextlib import nullcontext
+
+    class Once:
+        def __init__(self, run: Any):
+            (run / "log").mkdir()
+
+        def __enter__(self) -> Any:
+            return lambda event: None
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+    with pytest.raises(AssertionError, match="yields None"):
+        check_tracker(Tracker("mine", lambda run: nullcontext(None), summary="mine"))  # type: ignore[arg-type,return-value]
+    with pytest.raises(AssertionError, match="which is not installed"):
+        check_tracker(Tracker("mine", Once, package="no_such_package", summary="mine"))
+    with pytest.raises(FileExistsError):
+        check_tracker(Tracker("mine", Once, summary="mine"), tmp_path)
+    check_tracker(registry().find("tracker", "tensorboard").value)
+
+
+def test_pytest_finds_the_fixtures_by_itself(tiny_batch: Batch, tiny_network: nn.Module, smoothctl_run: Any) -> None:
+    assert tiny_network(tiny_batch.x).shape == (32, 4)
+    assert (smoothctl_run("--method stability") / "certify.tsv").is_file()

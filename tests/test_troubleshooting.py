@@ -28,7 +28,12 @@ def texts() -> list[str]:
     return found
 
 
-TEXTS = texts()
+def as_typed(text: str) -> str:
+    """A message with its settings as flags."""
+    return re.sub(r"`(\w+)(?:=([^`]*))?`", lambda found: " ".join(filter(None, (f"--{found[1]}", found[2]))), text)
+
+
+TEXTS = list(map(as_typed, texts()))
 
 
 @pytest.mark.parametrize("message", sorted({first or second for first, second in QUOTED}))

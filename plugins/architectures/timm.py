@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from smoothctl import Architecture, ModelSpec, SmoothctlError, UsageError, did_you_mean, hookimpl
+from smoothctl import Architecture, ModelSpec, SmoothctlError, UsageError, did_you_mean, hookimpl, say_once
 
 SECONDS_TO_ANSWER = 5
 
@@ -44,6 +44,8 @@ def build(spec: ModelSpec) -> nn.Module:
         close = timm.list_models(f"*{spec.name}*")[:5]
         hint = f"; timm has {', '.join(close)}" if close else f" {did_you_mean(spec.name, timm.list_models())}".rstrip()
         raise UsageError(f"timm has no model {spec.name!r}{hint}")
+    if not (module := timm.models.model_entrypoint(spec.name).__module__).startswith("timm."):
+        say_once(f"timm/{spec.name} is not timm's own: {module} registered it there")
     options = dict(spec.options)
     pretrained = options.pop("pretrained", False)
     config = timm.get_pretrained_cfg(spec.name)

@@ -155,8 +155,10 @@ class Registry:
             self.set_aside(source, problem)
             return
         for name in entry.names:
-            if holder := self.by_name[kind].get(name):
-                self.set_aside(source, f"the {kind} name {name!r} is taken by {holder.source}")
+            family, slash, member = name.partition("/")
+            taken = family + slash if slash and member else name
+            if holder := self.by_name[kind].get(name) or self.by_name[kind].get(taken):
+                self.set_aside(source, f"the {kind} name {taken!r} is taken by {holder.source}")
                 return
         self.by_name[kind].update(dict.fromkeys(entry.names, entry))
 

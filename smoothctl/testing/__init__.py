@@ -18,4 +18,8 @@ from smoothctl.testing.methods import tiny_batch as tiny_batch
 from smoothctl.testing.methods import tiny_network as tiny_network
 from smoothctl.testing.networks import check_architecture as check_architecture
 from smoothctl.testing.noises import check_noise as check_noise
+from smoothctl.testing.reports import check_plot as check_plot
+from smoothctl.testing.reports import check_table as check_table
+from smoothctl.testing.reports import tiny_report as tiny_report
 from smoothctl.testing.rules import check_rule as check_rule
+from smoothctl.testing.trackers import check_tracker as check_tracker

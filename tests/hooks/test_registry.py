@@ -121,6 +121,15 @@ def test_two_plugins_with_one_noise_name_are_both_named(make_plugin: PluginMaker
     assert "two (dist-two 1.0)" in failure
 
 
+def test_a_member_of_a_family_cannot_be_taken(make_plugin: PluginMaker) -> None:
+    make_plugin(
+        "net",
+        "import smoothctl\n@smoothctl.hookimpl\ndef register_architectures():\n"
+        "    return [smoothctl.Architecture('timm/resnet18', print)]\n",
+    )
+    assert "the architecture name 'timm/' is taken by architectures.timm" in failures()[0]
+
+
 def test_a_built_in_name_cannot_be_taken(make_plugin: PluginMaker) -> None:
     make_plugin("aaa", PINK.replace('"pink"', '"gaussian"'))
     assert registry().find("noise", "gaussian").source.distribution == "smoothctl"
