@@ -48,9 +48,7 @@ def smoothctl_run(tmp_path: Path) -> Callable[[str], Path]:
     from smoothctl.testing import run_command
 
     def made(flags: str = "") -> Path:
-        few = "--epochs 1 --limit 100 --out run"
-        arch = "" if "--arch" in flags else "--arch lenet"
-        run_command(f"train {arch} {few} {flags}", tmp_path)
+        run_command(f"train --epochs 1 --limit 100 --out run {flags}", tmp_path)
         run_command("certify run --n 100 --max 3", tmp_path)
         assert "ACR" in run_command("report run", tmp_path)
         return tmp_path / "run"

@@ -6,9 +6,10 @@ import importlib.util
 import tempfile
 from pathlib import Path
 
+from smoothctl.hooks import defaults
 from smoothctl.hooks.trackers import Event, Tracker
 
-START = {"method": "gaussian", "arch": "lenet", "sigma": 0.25, "epochs": 2}
+START = {"method": defaults.METHOD, "arch": defaults.ARCHITECTURE, "sigma": 0.25, "epochs": 2}
 
 
 def check_tracker(tracker: Tracker, folder: Path | None = None) -> None:
