@@ -123,6 +123,8 @@ def validated(model: type[T], values: Mapping[str, Any], shown: Callable[[str], 
         return model(**values)
     except ValidationError as error:
         raise UsageError("; ".join(dict.fromkeys(_problem(item, shown) for item in error.errors()))) from None
+    except UnicodeEncodeError as error:
+        raise UsageError(f"{error.object!r} holds bytes that are no letters") from None
 
 
 def _problem(item: Any, shown: Callable[[str], str]) -> str:

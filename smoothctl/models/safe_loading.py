@@ -63,12 +63,12 @@ def _refusal(message: str) -> str:
 def _harmless() -> list[Any]:
     """What old checkpoints hold besides tensors and can run nothing: NumPy scalars under their names
     before and since NumPy 2, paths, and the namespaces in which scripts keep their arguments."""
-    scalar: Any = np._core.multiarray.scalar  # type: ignore[attr-defined]
+    scalar: Any = np.float64(0).__reduce__()[0]
     kinds = {type(np.dtype(name)) for name in ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?")}
     from _codecs import encode
 
     return [
-        scalar,
+        (scalar, "numpy._core.multiarray.scalar"),
         (scalar, "numpy.core.multiarray.scalar"),
         np.dtype,
         *kinds,

@@ -226,3 +226,12 @@ def test_the_python_api_refuses_what_it_cannot_take() -> None:
         certify(OneRow(), images.numpy(), sigma=0.5)  # type: ignore[arg-type]
     linear = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 2))
     assert len(certify(linear, images.requires_grad_(), sigma=0.5, n=100)) == 2
+
+
+def test_bytes_that_are_no_letters_are_one_line(typed: Typed, workplace: Path) -> None:
+    """As a shell hands over a name in another encoding."""
+    for line in ("certify m.pt --arch-option \udc80\udcff", "certify \udc80.pt", "train --method \udc80"):
+        done = typed(line)
+        assert done.code == 2
+        assert len(done.err.splitlines()) == 1
+        assert "bug" not in done.err
