@@ -29,6 +29,7 @@ from .hooks.networks import ModelSpec as ModelSpec
 from .hooks.networks import Trained as Trained
 from .hooks.noises import ABSTAIN as ABSTAIN
 from .hooks.noises import Noise as Noise
+from .hooks.noises import Values as Values
 from .hooks.recipes import Recipe as Recipe
 from .hooks.reports import ReportPlot as ReportPlot
 from .hooks.reports import ReportTable as ReportTable

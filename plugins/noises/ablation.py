@@ -40,7 +40,7 @@ def sample(shape: tuple[int, ...], sigma: float, draws: Draws) -> Tensor:
     return mask.view(shape[0], 1, *shape[2:]).expand(shape)
 
 
-def apply(x: Tensor, mask: Tensor) -> Tensor:
+def apply(x: Tensor, mask: Tensor, sigma: float) -> Tensor:
     import torch
 
     return torch.where(mask > 0, x, NOTHING)

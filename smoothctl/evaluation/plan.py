@@ -40,6 +40,7 @@ from smoothctl.models.settings import ModelSource
 from smoothctl.records.log import read_sidecar
 from smoothctl.smoothing.arithmetic import Arithmetic, arithmetic_for
 from smoothctl.smoothing.backends import automatic_batch_size
+from smoothctl.smoothing.enumeration import Enumeration
 from smoothctl.smoothing.predict import MajorityVote, majority
 from smoothctl.smoothing.procedure import Procedure
 from smoothctl.smoothing.sampling import Sampler
@@ -60,7 +61,7 @@ class Job:
     noise: Noise
     sigma: float
     settings: Smoothing
-    procedure: Procedure | MajorityVote
+    procedure: Procedure | MajorityVote | Enumeration
     device: torch.device
     sources: tuple[Registered, ...]
     classifier: Classifier
@@ -207,13 +208,15 @@ def prepare(
     warn_mismatch(model, sigma, noise.name)
     indices = settings.indices(len(images))
     size = computing.batch_size or automatic_batch_size(shape, device)
-    passes = procedure.likely_samples * len(indices)
+    levels = levels_of(images)
+    arithmetic = arithmetic_for(noise, sigma, levels)
+    rule = procedure.rules(arithmetic, math.prod(shape))
+    decided = procedure.over(arithmetic, math.prod(shape)) if arithmetic.values else procedure
+    passes = decided.likely_samples * len(indices)
     settings, classifier = ready(model, settings, device, size, passes, recorded)
     sources = (entry, entry_of_noise, find_architecture(model.info.arch))
-    levels = levels_of(images)
-    rule = procedure.rules(arithmetic_for(noise, sigma, levels), math.prod(shape))
     return Job(
-        model, dataset, images, indices, noise, sigma, settings, procedure, device, sources, classifier, size,
+        model, dataset, images, indices, noise, sigma, settings, decided, device, sources, classifier, size,
         levels, rule,
     )  # fmt: skip
 

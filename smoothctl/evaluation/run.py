@@ -24,7 +24,6 @@ from smoothctl.records.log import CERTIFY_COLUMNS, PREDICT_COLUMNS, Log, format_
 from smoothctl.records.shards import Shard
 from smoothctl.records.writer import Writer, note_stop, open_log, part_path, read_settings
 from smoothctl.smoothing.predict import Prediction
-from smoothctl.smoothing.procedure import Procedure
 from smoothctl.smoothing.rules import rule_options
 from smoothctl.smoothing.sampling import Decided
 
@@ -145,7 +144,7 @@ def _help(job: Job, path: Path, columns: tuple[str, ...], workers: Workers) -> N
 
 
 def _certifying(job: Job) -> bool:
-    return isinstance(job.procedure, Procedure)
+    return job.procedure.certifies
 
 
 def _fill(

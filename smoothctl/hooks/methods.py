@@ -38,7 +38,7 @@ class Batch:
     sample_uniform: Callable[[tuple[int, ...]], Tensor]
     teacher: Callable[[Tensor], Tensor] | None = None
     teacher_sigma: float | None = None
-    apply_noise: Callable[[Tensor, Tensor], Tensor] | None = None
+    apply_noise: Callable[[Tensor, Tensor, float], Tensor] | None = None
 
     def noise(self, copies: int = 1) -> Tensor:
         """Draw fresh noise [copies*B,C,H,W], to be added to ``x.repeat(copies, 1, 1, 1)``.
@@ -59,7 +59,7 @@ class Batch:
     def noisy(self, copies: int = 1) -> Tensor:
         """The images with fresh noise, never clipped: [copies*B,C,H,W], all images copy by copy."""
         x, drawn = self.x.repeat(copies, 1, 1, 1), self._draw(copies)
-        return x + drawn if self.apply_noise is None else self.apply_noise(x, drawn)
+        return x + drawn if self.apply_noise is None else self.apply_noise(x, drawn, self.sigma)
 
     def _draw(self, copies: int) -> Tensor:
         return self.sample_noise((copies * self.x.shape[0], *self.x.shape[1:]))

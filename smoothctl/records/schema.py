@@ -39,7 +39,7 @@ class LogSettings(Record):
     bound: Text | None = None
     n0: Whole | None = None
     n: Annotated[int, Field(ge=1, le=LARGEST_COUNT)] | None = None
-    alpha: Annotated[float, Field(gt=0, lt=1)] | None = None
+    alpha: Annotated[float, Field(ge=0, lt=1)] | None = None
     radii: list[Distance] | None = None
     skip_misclassified: bool | None = None
     precision: Text | None = None

@@ -42,6 +42,8 @@ class Arithmetic:
     @property
     def name(self) -> str:
         """As logs name it."""
+        if self.values:
+            return f"exact, all {self.values} values of the noise"
         if self.noise.whole:
             return "exact, nothing is rounded"
         return f"exact, grid 1/{self.levels}" if self.levels else "float"
@@ -50,6 +52,11 @@ class Arithmetic:
     def law(self) -> Thresholds | None:
         """The law of a coordinate in steps of the grid; None in floating point."""
         return grid_law(self.noise, self.sigma, self.levels) if self.levels else None
+
+    @property
+    def values(self) -> int:
+        """How many values the noise has; 0 where it is drawn."""
+        return self.noise.values.count(self.sigma, self.levels) if self.levels and self.noise.values else 0
 
     def hold(self, x: Tensor, name: str = "the image") -> Tensor:
         """An image [C,H,W] on a CPU, as noise is added to it: integers on a grid, else floats.
@@ -60,6 +67,8 @@ class Arithmetic:
             return x
         if not is_on_grid(x, self.levels):
             raise SmoothctlError(f"{name} has pixels that are no multiples of 1/{self.levels}, unlike the first image")
+        if self.values:
+            return x
         assert self.law is not None
         fits = self.levels + self.law.reach < torch.iinfo(torch.int16).max
         return (x * self.levels).round().to(torch.int16 if fits else torch.int32)
@@ -68,15 +77,32 @@ class Arithmetic:
         """Noise of a shape, for ``add`` to what ``hold`` gave."""
         return self.noise.sample(shape, self.sigma, draws) if self.law is None else draws.ranks(self.law, shape)
 
+    def part(self, shape: tuple[int, ...], start: int, draws: Draws) -> Tensor:
+        """The values of the noise from one on, for ``add``."""
+        assert self.levels is not None
+        assert self.noise.values is not None
+        return self.noise.values.part(shape, self.sigma, self.levels, start, draws)
+
+    def radius(self, first: int, second: int) -> float:
+        """What all values prove, of which so many give the leading class and the next."""
+        assert self.levels is not None
+        assert self.noise.values is not None
+        return self.noise.values.radius(first, second, self.sigma, self.levels)
+
     def add(self, x: Tensor, noise: Tensor, out: Tensor) -> None:
         """Write x + noise, as pixels in float32, into ``out``: one conversion, so that equal sums give equal inputs.
 
         A noise that is not added is applied in its own way.
         """
-        if self.levels:
+        if self.values:
+            assert self.levels is not None
+            assert self.noise.values is not None
+            out.copy_(self.noise.values.apply(x, noise, self.sigma, self.levels))
+        elif self.law is not None:
+            assert self.levels is not None
             torch.div(torch.add(x, noise), self.levels, out=out)
         elif self.noise.apply is not None:
-            out.copy_(self.noise.apply(x, noise))
+            out.copy_(self.noise.apply(x, noise, self.sigma))
         else:
             torch.add(x, noise, out=out)
 
@@ -125,7 +151,7 @@ def _first(holds: Any) -> int:
 def arithmetic_for(noise: Noise, sigma: float, levels: int | None) -> Arithmetic:
     """Exact arithmetic where images are on a grid and the noise has a law there, else floating point."""
     exact = Arithmetic(noise, sigma, levels)
-    return Arithmetic(noise, sigma) if exact.law is None else exact
+    return exact if exact.values or exact.law is not None else Arithmetic(noise, sigma)
 
 
 def is_on_grid(x: Tensor, levels: int) -> bool:

@@ -18,6 +18,7 @@ from smoothctl.hooks.rules import Request, Rule, Votes
 from smoothctl.smoothing.arithmetic import Arithmetic
 from smoothctl.smoothing.bounds import require_n_to_predict, top_two_p_value
 from smoothctl.smoothing.certify import find_noise, run_tensors, tensor_sampler
+from smoothctl.smoothing.enumeration import Enumeration, leading
 from smoothctl.smoothing.sampling import Sampler
 from smoothctl.smoothing.settings import PredictSettings
 
@@ -56,6 +57,13 @@ def majority_in(arithmetic: Arithmetic, n: int, alpha: float, dimension: int) ->
     return replace(prediction, arithmetic=arithmetic.name)
 
 
+def predict_all(count: int, arithmetic: str) -> Rule[Prediction]:
+    """The class that most of all ``count`` values give; an abstention where two lead."""
+    votes = yield Request(Stream.PREDICT, count)
+    top, first, second = leading(votes)
+    return Prediction(top, ABSTAIN if first == second else top, float(first == second), count, votes, arithmetic)
+
+
 @dataclass(frozen=True)
 class MajorityVote:
     """How the images of a job are predicted: by n votes each."""
@@ -64,6 +72,7 @@ class MajorityVote:
     alpha: float
     fixed_n: ClassVar[bool] = True
     norm: ClassVar[None] = None
+    certifies: ClassVar[bool] = False
 
     @property
     def most_samples(self) -> int:
@@ -82,7 +91,13 @@ class MajorityVote:
 
     def rules(self, arithmetic: Arithmetic, dimension: int) -> Callable[[int], Rule[Prediction]]:
         """From an image's label, which plays no part, to a fresh rule."""
+        if arithmetic.values:
+            return lambda label: self.over(arithmetic, dimension).rule()
         return lambda label: majority_in(arithmetic, self.n, self.alpha, dimension)
+
+    def over(self, arithmetic: Arithmetic, dimension: int) -> Enumeration:
+        """The vote of a noise of which every value is evaluated, so that n and alpha play no part."""
+        return Enumeration(arithmetic.values, False, lambda: predict_all(arithmetic.values, arithmetic.name))
 
 
 def resolve_vote(settings: PredictSettings) -> MajorityVote:

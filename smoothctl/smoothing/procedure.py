@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from smoothctl.base.errors import UsageError
 from smoothctl.base.settings import Settings
 from smoothctl.base.streams import Stream
-from smoothctl.hooks.noises import Noise
+from smoothctl.hooks.defaults import RULE
+from smoothctl.hooks.noises import Noise, stretch
 from smoothctl.hooks.rules import Case, Certificate, Rule, StoppingRule, without_estimate
 from smoothctl.smoothing.arithmetic import Arithmetic, in_norm, proving
 from smoothctl.smoothing.bounds import least_n_to_certify
+from smoothctl.smoothing.enumeration import Enumeration, certify_all
 from smoothctl.smoothing.radius_bounds import BOUNDS
 from smoothctl.smoothing.rules import choose_rule
 from smoothctl.smoothing.settings import CertifySettings
@@ -37,6 +39,7 @@ class Procedure:
     bound: str
     skip_misclassified: bool
     norm: str | None = None
+    certifies: ClassVar[bool] = True
 
     @property
     def most_samples(self) -> int:
@@ -66,11 +69,31 @@ class Procedure:
 
         Raises UsageError for noise that can prove no radius above 0.
         """
+        if arithmetic.values:
+            whole = self.over(arithmetic, dimension)
+            return lambda label: whole.rule()
         distance, noise, sigma = arithmetic.distance(dimension), arithmetic.noise, arithmetic.sigma
         make = self.begin(noise, sigma, distance, dimension)
         if noise.radius(SURE, sigma) <= 0:
             raise UsageError(f"{noise.name} noise of sigma={sigma:g} proves no radius above 0; give a larger sigma")
         return lambda label: stating(make(label), distance, arithmetic.name)
+
+    def over(self, arithmetic: Arithmetic, dimension: int) -> Enumeration:
+        """The procedure for a noise of which every value is evaluated, so that n and alpha play no part.
+
+        Raises UsageError for a stopping rule that was chosen, since there is nothing to stop.
+        """
+        noise, count = arithmetic.noise, arithmetic.values
+        if self.rule.name != RULE or self.skip_misclassified:
+            chosen = "skip_misclassified" if self.skip_misclassified else f"the stopping rule {self.rule.name}"
+            raise UsageError(f"all {count} values of {noise.name} noise are evaluated, so leave out {chosen}")
+        divisor = stretch(noise.norm, self.norm, dimension) if self.norm not in (None, noise.norm) else 1.0
+
+        def radius(first: int, second: int) -> float:
+            proved = arithmetic.radius(first, second)
+            return proved if divisor == 1 else math.nextafter(proved / divisor, -math.inf)
+
+        return Enumeration(count, True, lambda: certify_all(count, radius, arithmetic.name), self.norm)
 
     def begin(self, noise: Noise, sigma: float, distance: float = 0.0, dimension: int = 1) -> RuleMaker:
         """Rules for a noise; raises UsageError if it cannot serve them.

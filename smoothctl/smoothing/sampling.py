@@ -186,8 +186,12 @@ class Sampler(Generic[Outcome]):
         stream = task.request.stream
         if task.kept is not None and task.kept[:2] == (stream, number):
             return task.kept[2]
-        draws = Draws(self.seed, task.index, stream, number, device=self.device)
-        noise = self.arithmetic.sample((BLOCK, *task.x.shape), draws)
+        shape = (BLOCK, *task.x.shape)
+        if self.arithmetic.values:
+            noise = self.arithmetic.part(shape, number * BLOCK, Draws(self.seed, device=self.device))
+        else:
+            draws = Draws(self.seed, task.index, stream, number, device=self.device)
+            noise = self.arithmetic.sample(shape, draws)
         task.kept = (stream, number, noise)
         return noise
 

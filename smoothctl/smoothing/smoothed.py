@@ -36,7 +36,7 @@ class SmoothedClassifier(nn.Module):
         draws = Draws(self.seed, self._calls, Stream.EVALUATE, device=x.device)
         self._calls += 1
         drawn = self._noise.sample((self.samples * len(x), *x.shape[1:]), self.sigma, draws)
-        return soft_vote(self.base(self._noise.noisy(x.repeat(self.samples, 1, 1, 1), drawn)), self.samples)
+        return soft_vote(self.base(self._noise.noisy(x.repeat(self.samples, 1, 1, 1), drawn, self.sigma)), self.samples)
 
     def certify(self, images: Tensor, **settings: object) -> list[Certificate]:
         """Certify images; see :func:`smoothctl.certify`."""

@@ -30,12 +30,15 @@ DUAL = {"l1": np.inf, "l2": 2, "linf": 1}
 def check_noise(noise: Noise, seed: int = 0) -> None:
     """Hold ``sample`` to ``cdf`` and to ``radius``, at two scales; raise AssertionError with what does not fit.
 
-    A noise that is not added is held to its radius in pixels (L0), on images of 6 x 6 pixels.
+    A noise that is not added is held to its radius in pixels (L0) or in L1, on images of 6 x 6 pixels, and one of which
+    all values are evaluated to what is certain.
     """
     if noise.apply is not None:
         for sigma in SHARES:
             check_keys(noise, sigma, seed)
-            check_pixels(noise, sigma, seed)
+            check_told_apart(noise, sigma, seed)
+            if noise.values is not None:
+                check_values(noise, sigma, seed)
         return
     for sigma in SIGMAS:
         drawn = draw(noise, sigma, seed)
@@ -120,23 +123,62 @@ def check_radius(noise: Noise, sigma: float, drawn: NDArray[np.float64]) -> None
             )
 
 
-def check_pixels(noise: Noise, sigma: float, seed: int = 0) -> None:
-    """No images that differ in ``radius`` pixels can be told apart so often that p_A may fall to 1/2."""
-    assert noise.norm == "l0", f"{noise.name}: of noise that is not added, only radii in pixels (l0) can be checked"
+def check_told_apart(noise: Noise, sigma: float, seed: int = 0) -> None:
+    """No images that differ by ``radius`` can be told apart so often that p_A may fall to 1/2."""
+    assert noise.norm in ("l0", "l1"), (
+        f"{noise.name}: of noise that is not added, only radii in pixels (l0) and in l1 can be checked"
+    )
     shape = (2, *SIDES)
     own = noise.at(shape)
-    mask = noise.sample((PIXEL_SAMPLES, *shape), sigma, Draws(seed, 0))
-    pixels = torch.from_numpy(np.random.default_rng(seed).permutation(math.prod(SIDES)))
+    drawn = noise.sample((PIXEL_SAMPLES, *shape), sigma, Draws(seed, 0))
     for p in (0.55, 0.75, 0.9, 0.99, 1.0):
-        changed = min(int(own.radius(p, sigma)), len(pixels))
-        other = torch.zeros(shape).flatten(1).index_fill_(1, pixels[:changed], 1.0).view(shape)
-        noisy, changed_too = noise.noisy(torch.zeros(shape), mask), noise.noisy(other, mask)
-        assert noisy.shape == mask.shape, f"{noise.name}: apply gives shape {tuple(noisy.shape)}"
+        radius = own.radius(p, sigma)
+        x, other = _pair(noise.norm, radius, shape, seed)
+        noisy, changed_too = (noise.noisy(image, drawn, sigma) for image in (x, other))
+        assert noisy.shape == drawn.shape, f"{noise.name}: apply gives shape {tuple(noisy.shape)}"
         told = int((noisy != changed_too).flatten(1).any(1).sum())
         least = clopper_pearson_lower(told, PIXEL_SAMPLES, ALPHA)
-        assert p - least > 0.5 or changed == 0, (
-            f"{noise.name}: at sigma {sigma:g} images that differ in {changed} pixels are told apart in {told} of "
-            f"{PIXEL_SAMPLES} draws, so p_A = {p:g} does not prove that radius"
+        assert p - least > 0.5 or torch.equal(x, other) or (noise.norm == "l1" and p - least >= 0.5), (
+            f"{noise.name}: at sigma {sigma:g} images that differ by {radius:g} in {noise.norm} are told apart in "
+            f"{told} of {PIXEL_SAMPLES} draws, so p_A = {p:g} does not prove that radius"
+        )
+
+
+def _pair(norm: str, radius: float, shape: tuple[int, ...], seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Two images [C,H,W] that differ by a radius, or by as much of it as there is room for, in a few random pixels."""
+    x, order = torch.zeros(shape), np.random.default_rng(seed).permutation(math.prod(SIDES))
+    other = x.clone()
+    if norm == "l0":
+        other.flatten(1)[:, torch.from_numpy(order[: int(radius)])] = 1.0
+        return x, other
+    left = radius
+    for place in order:
+        other.view(-1)[place] = min(left, 1.0)
+        left -= min(left, 1.0)
+    return x, other
+
+
+def check_values(noise: Noise, sigma: float, seed: int = 0, levels: int = 16) -> None:
+    """What ``values`` says is certain: images within the radius are told apart by no more values than it allows."""
+    values = noise.values
+    assert values is not None
+    count, shape = values.count(sigma, levels), (2, *SIDES)
+    parts = [values.part((1, *shape), sigma, levels, start, Draws(seed)) for start in range(count)]
+    whole = values.part((count, *shape), sigma, levels, 0, Draws(seed))
+    assert torch.equal(torch.cat(parts), whole), f"{noise.name}: part gives other values from another start"
+    draws = np.random.default_rng(seed)
+    for second in range(0, count // 2, max(1, count // 20)):
+        first = count - second
+        radius = values.radius(first, second, sigma, levels)
+        steps = round(radius * levels)
+        x = torch.from_numpy(draws.integers(0, levels // 2, shape))
+        moved = torch.from_numpy(draws.multinomial(steps, np.ones(x.numel()) / x.numel())).view(shape)
+        images = [image.clamp(max=levels).float() / levels for image in (x, x + moved)]
+        noisy = [values.apply(image, whole, sigma, levels) for image in images]
+        told = int((noisy[0] != noisy[1]).flatten(1).any(1).sum())
+        assert radius <= 0 or first - told > second + told, (
+            f"{noise.name}: at sigma {sigma:g} {told} of {count} values tell images apart that differ by {radius:g}, "
+            f"so {first} votes against {second} do not make that radius certain"
         )
 
 

@@ -229,7 +229,7 @@ class Trainer:
         with evaluating(model):
             for step, (x, y, _) in enumerate(self._read_heldout(places)):
                 draws = Draws(self.settings.seed, epoch, Stream.EVALUATE, step, device=self.device)
-                logits = model(self.noise.noisy(x, self.noise.sample(tuple(x.shape), sigma, draws)))
+                logits = model(self.noise.noisy(x, self.noise.sample(tuple(x.shape), sigma, draws), sigma))
                 if not torch.isfinite(logits).all():
                     raise self._diverged(f"non-finite logits on test images after epoch {epoch + 1}", epoch)
                 right += (logits.argmax(dim=1) == y).sum()

@@ -13,6 +13,7 @@ ENGINE = Path(__file__).parents[2] / "smoothctl"
 DECLARED = ENGINE / "hooks" / "defaults.py"
 MEANT_OTHERWISE = {
     "npz": "the ending of a file",
+    "split": "a part of a dataset",
     "onnxruntime": "a package of Python",
     "radii": "a key of the report as JSON",
     "compile": "an option of training",

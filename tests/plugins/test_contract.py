@@ -168,7 +168,7 @@ def test_a_dataset_is_described_and_downloads_nothing_unasked(
         for split in dataset.splits or ("test",):
             with pytest.raises(UsageError) as caught:
                 open_dataset(dataset, split, place)
-            assert "--data" in str(caught.value) or str(tmp_path) in str(caught.value)
+            assert "`data" in str(caught.value) or str(tmp_path) in str(caught.value)
     assert list(tmp_path.iterdir()) == []
 
 

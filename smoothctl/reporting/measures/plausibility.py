@@ -53,7 +53,7 @@ def _require_proved(frame: Frame) -> None:
     if radius is None:
         return
     n = np.where(frame.n > 0, frame.n, frame.settings.get("n") or 0)
-    if frame.alpha is not None and (known := n > 0).any():
+    if frame.alpha and (known := n > 0).any():
         most = np.zeros(len(frame))
         most[known] = radius(frame.alpha ** (1.0 / n[known]))
         if (at := _first(known & _above(frame.radius, most))) is not None:

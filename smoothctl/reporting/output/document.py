@@ -25,6 +25,8 @@ def guarantee(summaries: Sequence[Summary]) -> str:
     said = GUARANTEE
     if any(summary.settings.get("norm") == "l0" for summary in certified):
         said = f"{said[:-1]}; L0 radii count pixels, whatever becomes of them."
+    if any(summary.settings.get("alpha") == 0 for summary in certified):
+        said = f"{said[:-1]}; with alpha 0, where all values of the noise were evaluated, for images on their grid."
     names = list(dict.fromkeys(summary.name for summary in certified if summary not in exact))
     if not names:
         return f"{said} All were computed in exact arithmetic."

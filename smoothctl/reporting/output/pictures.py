@@ -112,9 +112,10 @@ def _noisy(frame: Frame, index: int, clean: Tensor) -> np.ndarray:
         return np.asarray(clean.numpy())
     draws = Draws(0, index, Stream.EVALUATE)
     shape = (1, *clean.shape)
-    noisy = (
-        clean + draws.normal(shape) * sigma if noise is None else noise.noisy(clean, noise.sample(shape, sigma, draws))
-    )
+    if noise is None:
+        noisy = clean + draws.normal(shape) * sigma
+    else:
+        noisy = noise.noisy(clean, noise.sample(shape, sigma, draws), sigma)
     return np.asarray(noisy[0].numpy())
 
 

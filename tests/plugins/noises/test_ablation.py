@@ -62,7 +62,7 @@ def test_a_draw_keeps_so_many_pixels_in_all_channels_and_each_as_often() -> None
     both = float((mask[:, 0, 0, 0] * mask[:, 0, 1, 4]).mean())  # without replacement
     assert both == pytest.approx(3 / 10 * 2 / 9, abs=0.01)
     x = torch.rand(3, 2, 5)
-    noisy = ABLATION.noisy(x, mask[:4])
+    noisy = ABLATION.noisy(x, mask[:4], 0.5)
     assert torch.equal(noisy[mask[:4] > 0], x.expand(4, -1, -1, -1)[mask[:4] > 0])
     assert (noisy[mask[:4] == 0] < 0).all()
 
