@@ -158,6 +158,11 @@ def read_log(path: Path, allow_empty: bool = False) -> Log:
     if (order[1:] < order[:-1]).any():
         columns = {name: _ordered(values, order) for name, values in columns.items()}
         lines = lines[order]
+    notices = content.notices
+    if not content.second_header and len(twice := _rows_that_repeat(columns)):
+        notices += (f"{len(twice)} rows say what another row of theirs says, and are left out",)
+        kept = np.delete(np.arange(len(lines)), twice)
+        columns, lines = {name: _ordered(values, kept) for name, values in columns.items()}, lines[kept]
     if len(repeated := np.flatnonzero(np.diff(columns["idx"]) == 0)):
         at = repeated[0]
         hint = (
@@ -167,9 +172,17 @@ def read_log(path: Path, allow_empty: bool = False) -> Log:
             f"{path}, line {lines[at + 1]}: idx {columns['idx'][at]} is in line {lines[at]} already; a log has one row "
             f"an image{hint}"
         )
-    return Log(
-        path, kind, columns, lines, about.get("settings"), about.get("planned"), content.notices, about.get("about", {})
-    )
+    return Log(path, kind, columns, lines, about.get("settings"), about.get("planned"), notices, about.get("about", {}))
+
+
+def _rows_that_repeat(columns: Mapping[str, Any]) -> NDArray[np.int64]:
+    """Places of rows, in the order of ``idx``, that state the figures of the row before, as runs that overlap leave."""
+    same = np.ones(max(0, len(columns["idx"]) - 1), bool)
+    for name in ("idx", "label", "predict", "radius", "votes"):
+        values = np.asarray(columns[name]) if name in columns else None
+        if values is not None:
+            same &= values[1:] == values[:-1]
+    return np.flatnonzero(same) + 1
 
 
 def _ordered(values: Any, order: NDArray[np.int64]) -> Any:

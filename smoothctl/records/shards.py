@@ -137,7 +137,10 @@ def _joined_rows(parts: Sequence[Path]) -> tuple[str, dict[int, str]]:
     header = ""
     for part in parts:
         read_log(part, allow_empty=True)  # or say what is wrong with it
-        (own, *rows), _ = read_own_lines(part)
+        lines_of_part, _ = read_own_lines(part)
+        if not lines_of_part:
+            raise UsageError(f"{part} is damaged: its header was cut short")
+        own, *rows = lines_of_part
         header = header or own
         if own not in HEADERS or own != header:
             raise UsageError(f"{part} has other columns than the shares before it, or than a share of smoothctl has")

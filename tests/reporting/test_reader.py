@@ -42,7 +42,7 @@ def test_our_own_log_is_read(run_copy: Path):
     [
         ("", "no header"), (f"{HEADER}\n", "no rows"), ("hello\n", "no header with the columns"),
         (f"{HEADER}\n0\t1\t1\tx\t1\t2\n", "line 2"),
-        (f"{HEADER}\n0\t1\t1\t0.1\t1\t2\n0\t1\t1\t0.1\t1\t2\n", "line 3: idx 0"),
+        (f"{HEADER}\n0\t1\t1\t0.1\t1\t2\n0\t1\t1\t0.2\t1\t2\n", "line 3: idx 0"),
     ],
 )  # fmt: skip
 def test_malformed_logs_get_one_line(tmp_path: Path, text: str, line: str):
