@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
+import os
 import sys
 import time
 import warnings
@@ -110,6 +111,19 @@ def owning_stdout() -> Iterator[None]:
             yield
     finally:
         _results = before
+
+
+@contextmanager
+def libraries_on_stderr() -> Iterator[None]:
+    """Meanwhile, let what libraries write past Python to stdout go to stderr."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def stdout() -> TextIO:

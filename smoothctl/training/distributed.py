@@ -12,7 +12,7 @@ import torch
 import torch.distributed
 from torch import Tensor
 
-from smoothctl.base import launcher
+from smoothctl.base import console, launcher
 from smoothctl.base.draws import Draws
 from smoothctl.base.peers import TIMEOUT, join_store, wait_for_keys
 
@@ -109,7 +109,8 @@ def join_group(device: torch.device, timeout: float = TIMEOUT) -> Group:
         for other in range(world):
             wait_for_keys(store, [f"here-{other}"], f"the process of rank {other}", timeout)
         backend = "nccl" if device.type == "cuda" else "gloo"
-        torch.distributed.init_process_group(backend, store=store, rank=rank, world_size=world)
+        with console.libraries_on_stderr():  # gloo tells whom it is connected to
+            torch.distributed.init_process_group(backend, store=store, rank=rank, world_size=world)
         atexit.register(leave_group)
     return Group(torch.distributed.get_rank(), torch.distributed.get_world_size())
 

@@ -106,7 +106,7 @@ def test_bootstrap_interval_agrees_with_scipy(values):
     low, high = metrics.mean_interval(array)
     spread = array.std() / math.sqrt(len(array))
     reference = stats.bootstrap(
-        (array,), np.mean, method="percentile", n_resamples=2000, rng=np.random.default_rng(1)
+        (array,), np.mean, method="percentile", n_resamples=2000, random_state=np.random.default_rng(1)
     ).confidence_interval if array.std() else (array.mean(), array.mean())  # fmt: skip
     assert (low, high) == pytest.approx(tuple(reference), abs=0.35 * spread + 1e-12)
 
