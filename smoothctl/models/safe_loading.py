@@ -7,6 +7,7 @@ import json
 import pathlib
 import pickle
 import re
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 
 from smoothctl.base.archives import check_archive
 from smoothctl.base.errors import SmoothctlError
+from smoothctl.models.other_files import something_else
 from smoothctl.models.settings import EXPORTED
 
 FORMAT = "smoothctl-model-1"
@@ -37,17 +39,16 @@ def read_content(file: Path) -> Any:
         if _is_safetensors(file):
             return _read_safetensors(file)
         check_archive(file)
-        with torch.serialization.safe_globals(_harmless()):
+        with torch.serialization.safe_globals(_harmless()), warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
             return torch.load(file, map_location="cpu", weights_only=True)
     except SmoothctlError:
         raise
     except pickle.UnpicklingError as error:
-        raise SmoothctlError(f"{file} {_refusal(str(error))}") from None
+        raise SmoothctlError(f"{file} {something_else(file) or _refusal(str(error))}") from None
     except Exception as error:  # what damaged files raise has no end
-        if not file.stat().st_size:
-            raise SmoothctlError(f"{file} is empty") from None
         reason = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
-        raise SmoothctlError(f"{file} is not a model file ({reason})") from None
+        raise SmoothctlError(f"{file} {something_else(file) or f'is not a model file ({reason})'}") from None
 
 
 def _refusal(message: str) -> str:

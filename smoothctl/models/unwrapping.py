@@ -12,8 +12,8 @@ from smoothctl.models.normalization import Constants
 from smoothctl.models.safe_loading import is_counter
 
 WRAPPERS = ("module", "_orig_mod")
-MEANS = ("mean", "means", "mu")
-DEVIATIONS = ("std", "stds", "sd", "sds", "sigma")
+MEANS = ("mean", "means", "mu", "new_mean")
+DEVIATIONS = ("std", "stds", "sd", "sds", "sigma", "new_std")
 # Deeper than any training script nests a network.
 LEVELS = 4
 MOST_CHANNELS = 64
@@ -34,7 +34,7 @@ def unwrap(state: Mapping[str, Tensor]) -> list[Weights]:
     """The weights as they are, and then with ever more taken off that is not a network's own, each once.
 
     What may come off: ``module`` and ``_orig_mod`` wherever they are; a prefix that all names share; the constants
-    of a normalizing layer, with the name of the network beside it.
+    of a normalizing layer, with the name of the network beside it; a child that only repeats what stands beside it.
     """
     found = [Weights(state)]
     seen = {frozenset(state)}
@@ -72,6 +72,22 @@ def _without_prefix(weights: Weights) -> Iterator[Weights]:
         yield replace(made, wrapped=weights.wrapped or prefix == "1")
 
 
+def _without_copies(weights: Weights) -> Iterator[Weights]:
+    """Of a child that holds the same tensors again, as an attacker holds the network that it attacks."""
+    for child in {key.partition(".")[0] for key in weights.state if "." in key}:
+        own = {key: value for key, value in weights.state.items() if key.startswith(f"{child}.")}
+        rest = {key: value for key, value in weights.state.items() if key not in own}
+        if len(own) <= len(rest) and all(_is_repeated(key, value, rest) for key, value in own.items()):
+            yield _named(weights, rest, child)
+
+
+def _is_repeated(key: str, value: Tensor, rest: Mapping[str, Tensor]) -> bool:
+    """Whether a tensor stands outside the child under the rest of its name; constants may have another layer's name."""
+    below, last = key.partition(".")[2], key.rpartition(".")[2]
+    names = [name for name in rest if name.rpartition(".")[2] == last] if last in (*MEANS, *DEVIATIONS) else [below]
+    return any(name in rest and torch.equal(rest[name], value) for name in names)
+
+
 def _without_constants(weights: Weights) -> Iterator[Weights]:
     """Of a layer of its own (``0.mean``, ``normalize.std``), or of the network as a whole (``mu``)."""
     constants = {
@@ -101,4 +117,6 @@ def _named(weights: Weights, state: Mapping[str, Tensor], *dropped: str) -> Weig
     return replace(weights, state=state, dropped=(*weights.dropped, *dropped))
 
 
-STEPS: tuple[Callable[[Weights], Iterator[Weights]], ...] = (_without_constants, _without_wrappers, _without_prefix)
+STEPS: tuple[Callable[[Weights], Iterator[Weights]], ...] = (
+    _without_constants, _without_wrappers, _without_prefix, _without_copies,
+)  # fmt: skip
