@@ -55,6 +55,7 @@ from .images.files import say_once as say_once
 from .images.published import DatasetMissing as DatasetMissing
 from .images.published import fetching as fetching
 from .images.published import require_files as require_files
+from .images.published import root_of as root_of
 from .models.checkpoint import load_model as load_model
 from .models.classifier import build_classifier as build_classifier
 from .models.convert import convert as convert

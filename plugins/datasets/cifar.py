@@ -18,6 +18,7 @@ from smoothctl import (
     random_crop,
     random_flip,
     require_files,
+    root_of,
 )
 
 CIFAR10_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
@@ -39,7 +40,8 @@ def load(name: str, split: str, data: Path | None, download: bool) -> ArrayImage
     """Read torchvision's files below ``data`` (``cifar-10-batches-py``, ``cifar-100-python``) if they are whole."""
     from torchvision import datasets
 
-    kind, place = getattr(datasets, name.upper()), data or Path("data")
+    kind = getattr(datasets, name.upper())
+    place = root_of(data, kind.base_folder)
     if download:
         with fetching(name, kind.url, place):
             kind(str(place), download=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from smoothctl import ArrayImages, Dataset, Recipe, hookimpl
+from smoothctl import ArrayImages, Dataset, Recipe, UsageError, hookimpl
 
 TEST_IMAGES = 360
 LEVELS = 240  # the finest grid below 8 bits that holds multiples of 1/16
@@ -14,6 +14,8 @@ LEVELS = 240  # the finest grid below 8 bits that holds multiples of 1/16
 
 def load(split: str, data: Path | None, download: bool) -> ArrayImages:
     """A fixed stratified split: 1,437 images to train, 360 to test. Pixels 0..16 become [0,1]."""
+    if data is not None:
+        raise UsageError(f"digits are embedded, so nothing is read from {data}; name what lies there: `dataset=folder`")
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from smoothctl import ArrayImages, Dataset, DatasetMissing, Recipe, fetching, hookimpl, require_files
+from smoothctl import ArrayImages, Dataset, DatasetMissing, Recipe, fetching, hookimpl, require_files, root_of
 
 FASHION_CLASSES = (
     "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
@@ -20,7 +20,7 @@ def load(name: str, kind: str, split: str, data: Path | None, download: bool) ->
     """Read torchvision's files below ``data`` (``MNIST/raw``, ``FashionMNIST/raw``)."""
     from torchvision import datasets
 
-    source, place = getattr(datasets, kind), data or Path("data")
+    source, place = getattr(datasets, kind), root_of(data, f"{kind}/raw")
     if download:
         address = f"{source.mirrors[0]}{source.resources[0][0]} and its companions"
         with fetching(name, address, place / kind / "raw"):

@@ -12,14 +12,16 @@ import numpy as np
 
 from smoothctl.base.errors import UsageError
 from smoothctl.hooks.datasets import ArrayImages
+from smoothctl.images.files import say_once
 
 # An archive may unpack to so many bytes, or to so many times its size, whichever is more.
 SMALL_BYTES, TIMES = 64 << 20, 100
 MOST_CLASSES = 100_000
+CHANNELS = (1, 3, 4)
 
 
 def read_npz(path: Path, split: str) -> ArrayImages:
-    """Read a split's images [N,H,W] or [N,H,W,C] and labels [N] from an .npz file of plain arrays.
+    """Read a split's images [N,H,W], [N,H,W,C] or [N,C,H,W] and labels [N] from an .npz file of plain arrays.
 
     They are named SPLIT_images and SPLIT_labels, x_SPLIT and y_SPLIT, or images and labels; class names
     may be in ``class_names``, else they are the numbers. Raises UsageError for anything else.
@@ -77,6 +79,9 @@ def _check_pair(path: Path, names: tuple[str, str], images: Any, labels: Any) ->
     """Images as uint8 or float32 and labels as int64 [N]; raises UsageError unless they go together."""
     if images.ndim not in (3, 4) or len(images) != len(np.atleast_1d(labels)) or not images.size:
         raise UsageError(f"{path}: {names[0]} {images.shape} and {names[1]} {labels.shape} do not go together")
+    if images.ndim == 4 and images.shape[3] not in CHANNELS and images.shape[1] in CHANNELS:
+        say_once(f"{path}: {names[0]} {images.shape} are taken as [N,C,H,W]")
+        images = images.transpose(0, 2, 3, 1)
     if images.dtype.kind not in "uif":
         raise UsageError(f"{path}: {names[0]} must be uint8, or floats in [0,1], not {images.dtype}")
     labels = labels.reshape(-1) if labels.shape[1:] == (1,) else labels
@@ -96,4 +101,9 @@ def _number_classes(path: Path, labels: Mapping[str, np.ndarray]) -> tuple[str, 
                 f"{path}: {name} has the label {int(array.max())} at {place}, which stands for more than "
                 f"{MOST_CLASSES:,} classes; if there are so many, the file must name them in class_names"
             )
+    least = min((int(array.min()) for array in whole.values()), default=0)
+    if least > 0:
+        say_once(
+            f"{path}: no label is below {least}, so classes below it have no images; are labels counted from {least}?"
+        )
     return tuple(str(number) for number in range(max((int(array.max()) for array in whole.values()), default=0) + 1))

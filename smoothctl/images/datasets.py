@@ -132,7 +132,10 @@ def _check_arrays(dataset: Dataset, source: ArrayImages, path: Path) -> ArrayIma
     """Arrays that stand for a dataset have its shape and its labels; raises UsageError if not."""
     shape = tuple(pixels(source, 0).shape)
     if dataset.shape and shape != dataset.shape:
-        raise UsageError(f"{path} has images of shape {shape}, dataset {dataset.name} has {dataset.shape}")
+        raise UsageError(
+            f"{path} has images of shape {shape}, dataset {dataset.name} has {dataset.shape}; "
+            "say which `dataset` it is of"
+        )
     classes = len(describe_dataset(dataset, source).class_names)
     if source.labels.min() < 0 or source.labels.max() >= classes:
         found = f"from {source.labels.min()} to {source.labels.max()}"

@@ -53,6 +53,18 @@ def _describe(place: Path) -> str:
     return said + (f"; unpack {packed[0]} there" if packed else "")
 
 
+def root_of(data: Path | None, folder: str) -> Path:
+    """Where a published ``folder``, such as ``MNIST/raw``, lies: below ``data``, or ``data`` is that folder, or a part
+    of the way to it. By default below ``data`` in the current directory."""
+    if data is None:
+        return Path("data")
+    steps, way = Path(folder).parts, data.absolute()
+    for count in range(len(steps), 0, -1):
+        if way.parts[-count:] == steps[:count] and not (data / folder).is_dir():
+            return way.parents[count - 1]
+    return data
+
+
 def require_files(
     dataset: str, place: Path, files: Mapping[str, str | None], archive: tuple[str, str] | None = None
 ) -> None:

@@ -131,3 +131,18 @@ def test_an_archive_with_damaged_bytes_is_read_or_refused_in_one_line(
     except UsageError as error:
         refusal = str(error)
     assert "\n" not in refusal
+
+
+def test_channels_may_come_first_and_labels_from_one_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    images, labels = np.arange(4 * 3 * 8 * 9, dtype=np.uint8).reshape(4, 3, 8, 9), np.array([1, 2, 3, 1])
+    np.savez(tmp_path / "first.npz", images=images, labels=labels)
+    read = read_npz(tmp_path / "first.npz", "train")
+    assert np.array_equal(read.images, images.transpose(0, 2, 3, 1))
+    said = capsys.readouterr().err
+    assert "images (4, 3, 8, 9) are taken as [N,C,H,W]" in said
+    assert "no label is below 1, so classes below it have no images" in said
+    np.savez(tmp_path / "last.npz", images=images.transpose(0, 2, 3, 1), labels=labels - 1)
+    assert np.array_equal(read_npz(tmp_path / "last.npz", "train").images, read.images)
+    assert capsys.readouterr().err == ""

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from smoothctl.base.errors import UsageError
 from smoothctl.cli import run
 from smoothctl.hooks.registry import registry
 from smoothctl.images.datasets import open_dataset
@@ -118,3 +119,23 @@ def test_a_download_without_a_network_says_how_to_do_it_by_hand(
     assert "leave --download out" in line
     assert captured.out == ""
     assert socket.getdefaulttimeout() is None
+
+
+def test_the_folder_itself_may_be_named(small_cifar: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from smoothctl import root_of
+
+    own = small_cifar / "cifar-10-batches-py"
+    whole = open_dataset(registry().find("dataset", "cifar10").value, "train", small_cifar)[1]
+    assert len(open_dataset(registry().find("dataset", "cifar10").value, "train", own)[1]) == len(whole)
+    monkeypatch.chdir(own)
+    assert len(open_dataset(registry().find("dataset", "cifar10").value, "train", Path())[1]) == len(whole)
+    for place in ("a", "a/MNIST", "a/MNIST/raw"):
+        assert root_of(tmp_path / place, "MNIST/raw") == tmp_path / "a"
+    (tmp_path / "raw" / "MNIST" / "raw").mkdir(parents=True)
+    assert root_of(tmp_path / "raw", "MNIST/raw") == tmp_path / "raw"
+
+
+def test_digits_take_no_files(tmp_path: Path) -> None:
+    """So that --data without --dataset is not ignored."""
+    with pytest.raises(UsageError, match=r"nothing is read from .*name what lies there: `dataset=folder`"):
+        open_dataset(registry().find("dataset", "digits").value, "train", tmp_path)
