@@ -252,6 +252,22 @@ def test_waiting_ends_when_the_user_says(typed: Typed, run_copy: Path, rank: str
     assert "in vain" in told
 
 
+@pytest.mark.parametrize("module", ["pydantic_core", "typer.core", "numpy", "torch._C"])
+def test_an_early_interruption_leaves_no_traceback(run_copy: Path, module: str) -> None:
+    """While Python still imports what the command needs, of which it tells."""
+    process = start(f"certify {run_copy} --n 100000", run_copy.parent, PYTHONPROFILEIMPORTTIME="1")
+    assert process.stderr is not None
+    told = []
+    for line in process.stderr:
+        told.append(line)
+        if line.rstrip().endswith(f"| {module}") or line.rstrip().endswith(f" {module}"):
+            process.send_signal(signal.SIGINT)
+            break
+    told += process.stderr.readlines()
+    assert process.wait(timeout=60) in (130, -signal.SIGINT), told[-5:]
+    assert not [line for line in told if "Traceback" in line]
+
+
 def test_waiting_ends_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SmoothctlError, match="waited 0 s for a miracle in vain"):
         peers.wait_until(lambda: None, "a miracle", timeout=0.3)
