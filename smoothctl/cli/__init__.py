@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
@@ -14,7 +15,7 @@ from smoothctl.base import console, memory
 from smoothctl.base.about import __version__
 from smoothctl.base.errors import SmoothctlError
 from smoothctl.base.settings import COMMANDS
-from smoothctl.cli import options, process
+from smoothctl.cli import earlier, options, process
 
 INTERRUPTED = 130
 TRACEBACK = "--traceback"
@@ -104,6 +105,8 @@ def _run(arguments: list[str]) -> int:
     except typer.TyperException as error:
         message = " ".join(error.format_message().split())
         if message:  # else help was shown
+            if better := earlier.hint(words[0] if words else "", message):
+                message = f"{re.sub(r' [(]Possible options:.*', '', message)}; {better}"
             console.note(f"smoothctl: {message} (smoothctl {_command(words)}--help says more)")
         return error.exit_code
     except SmoothctlError as error:

@@ -55,6 +55,25 @@ def test_messages_name_settings_as_python_or_as_flags(typed: Typed, workplace: P
         assert f"{flag} own.py:f: own.py has nothing callable" in typed(words).err
 
 
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("train --noise_sd 0.25", "No such option: --noise_sd; here it is --sigma"),
+        ("train --gpu 0", "here it is --device cuda:0"),
+        ("train --num-noise-vec 2", "here it is -o m=K"),
+        ("certify m.pt --outfile x.tsv", "here it is --out"),
+        ("certify --base_classifier m.pt", "here it is MODEL, without a flag"),
+        ("certify cifar10 m.pt 0.25 out.tsv", "certify takes one MODEL; the others are flags"),
+        ("certify m.pt --N 100", "Possible options: --n"),
+    ],
+)
+def test_flags_of_research_code_are_told_by_their_names_here(typed: Typed, line: str, words: str) -> None:
+    done = typed(line)
+    assert done.code == 2
+    assert words in done.err
+    assert len(done.err.splitlines()) == 1
+
+
 def test_help_works_in_an_empty_environment() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "smoothctl", "--help"], env={}, capture_output=True, text=True, check=True
