@@ -83,7 +83,7 @@ from .toolkit.attacks import soft_cross_entropy as soft_cross_entropy
 from .toolkit.augmentation import random_crop as random_crop
 from .toolkit.augmentation import random_flip as random_flip
 from .toolkit.augmentation import random_resized_crop as random_resized_crop
-from .toolkit.averaged_softmax import soft_vote as soft_vote
+from .toolkit.averaged_softmax import log_averaged_softmax as log_averaged_softmax
 from .training.launch import TrainedRun as TrainedRun
 from .training.launch import train as train
 from .training.transfer import transfer as transfer

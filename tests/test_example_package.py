@@ -39,7 +39,7 @@ def test_example_package_trains_certifies_and_tracks(installed: Path, tmp_path: 
 
     assert "[smoothctl-example 1.0]" in typed("plugins")
     assert "smoothing = 0.1: weight that is spread over all classes" in typed("plugins label-smoothing")
-    typed("train --method label-smoothing --dataset stripes --noise logistic -o copies=3 --out run")
+    typed("train --method label-smoothing --dataset stripes --noise logistic -o samples=3 --out run")
     assert len((tmp_path / "run" / "loss.csv").read_text().splitlines()) == 5
     typed("certify run --n 200 --max 5")
     assert "certify --first: Fraction of n that is tried first." in typed("plugins two-chances")

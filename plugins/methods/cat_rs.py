@@ -9,15 +9,15 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from smoothctl import Batch, Method, Recipe, ascent_direction, attacking, hookimpl, soft_vote
+from smoothctl import Batch, Method, Recipe, ascent_direction, attacking, hookimpl, log_averaged_softmax
 
 
 class CatRs(Method):
-    """Learn the easiest noisy copies of images with little confidence, the hardest of those with much."""
+    """Learn the easiest noise samples of images with little confidence, the hardest of those with much."""
 
     name = "cat-rs"
     summary = (
-        "confidence-aware training: easy copies of uncertain images, worst copies of sure ones (Jeong et al. 2023)"
+        "confidence-aware training: easy samples of uncertain images, worst samples of sure ones (Jeong et al. 2023)"
     )
     takes_teacher = True
     # Published code cuts a batch of 256 into m chunks and steps after each: 256/m images a step.
@@ -47,7 +47,7 @@ class CatRs(Method):
     )  # fmt: skip
 
     class Options(Method.Options):
-        m: int = Field(4, ge=1, description="noisy copies of each image in a step (M of the paper)")
+        m: int = Field(4, ge=1, description="noise samples of each image in a step (M of the paper)")
         lbd: float = Field(1.0, ge=0, description="weight of the worst-case term (lambda of the paper)")
         steps: int = Field(4, ge=1, description="steps of the attack on the noise")
         epsilon: float = Field(1.0, gt=0, description="largest L2 norm by which a noise is moved, in pixels in [0,1]")
@@ -63,28 +63,28 @@ class CatRs(Method):
         )
 
     def loss(self, model: nn.Module, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
-        """Mean of the K lowest cross-entropies over m + lbd * [K = m] * worst KL(target || moved copy).
+        """Mean of the K lowest cross-entropies over m + lbd * [K = m] * worst KL(target || moved sample).
 
         K ~ Binomial(m, confidence), at least 1; the confidence is the share of noise samples that are right, of
         the model or of the teacher. The targets are the teacher's votes on the same noise at its own sigma (the paper
         takes those of a Gaussian-trained classifier, over 10,000 noise samples, beforehand), or without a teacher
         the averaged softmax of the model itself.
         """
-        options, copies = self.options, self.options.m
-        x, noise, y = batch.x.repeat(copies, 1, 1, 1), batch.noise(copies), batch.y
+        options, samples = self.options, self.options.m
+        x, noise, y = batch.x.repeat(samples, 1, 1, 1), batch.noise(samples), batch.y
         logits = model(x + noise)
         targets = self._targets(batch, x, noise, logits.detach())
-        losses = F.cross_entropy(logits, y.repeat(copies), reduction="none").unflatten(0, (copies, -1))
-        right = (logits.argmax(dim=1) == y.repeat(copies)).float().unflatten(0, (copies, -1)).mean(dim=0)
+        losses = F.cross_entropy(logits, y.repeat(samples), reduction="none").unflatten(0, (samples, -1))
+        right = (logits.argmax(dim=1) == y.repeat(samples)).float().unflatten(0, (samples, -1)).mean(dim=0)
         by_teacher = options.confidence == "teacher" and batch.teacher is not None
         confidence = targets.gather(1, y.view(-1, 1)).squeeze(1) if by_teacher else right
-        accepted = (batch.uniform(copies).unflatten(0, (copies, -1)) < confidence).sum(dim=0).clamp_min(1)
-        ranks = torch.arange(copies, device=x.device).view(-1, 1)
+        accepted = (batch.uniform(samples).unflatten(0, (samples, -1)) < confidence).sum(dim=0).clamp_min(1)
+        ranks = torch.arange(samples, device=x.device).view(-1, 1)
         low = (losses.sort(dim=0).values * (ranks < accepted)).mean(dim=0)
         moved = self._attack(model, x, noise, targets)
         answers = model(x + moved).log_softmax(dim=1)
-        worst = _divergence(answers, targets).unflatten(0, (copies, -1)).amax(dim=0)
-        sure = (accepted == copies).float()
+        worst = _divergence(answers, targets).unflatten(0, (samples, -1)).amax(dim=0)
+        sure = (accepted == samples).float()
         high = sure * worst
         loss = (low + options.lbd * high).mean()
         return loss, {"low": low.mean(), "high": high.mean(), "sure": sure.mean()}
@@ -95,14 +95,14 @@ class CatRs(Method):
 
     def _targets(self, batch: Batch, x: Tensor, noise: Tensor, logits: Tensor) -> Tensor:
         """Probabilities [B,K] that sure images should keep when their noise is moved."""
-        copies = self.options.m
+        samples = self.options.m
         if batch.teacher is None:
-            return soft_vote(logits, copies).exp()
+            return log_averaged_softmax(logits, samples).exp()
         if self.options.teacher_noise == "own" and batch.teacher_sigma:
             noise = noise * (batch.teacher_sigma / batch.sigma)
         taught = batch.teacher(x + noise)
         votes = F.one_hot(taught.argmax(dim=1), taught.shape[1]).float()
-        shares: Tensor = votes.unflatten(0, (copies, -1)).mean(dim=0)
+        shares: Tensor = votes.unflatten(0, (samples, -1)).mean(dim=0)
         return shares
 
     def _attack(self, model: nn.Module, x: Tensor, noise: Tensor, targets: Tensor) -> Tensor:
@@ -118,7 +118,7 @@ class CatRs(Method):
 
 
 def _divergence(log_p: Tensor, targets: Tensor) -> Tensor:
-    """KL(targets || p) per copy, [m*B], from log-probabilities [m*B,K] and targets [B,K]."""
+    """KL(targets || p) a sample, [m*B], from log-probabilities [m*B,K] and targets [B,K]."""
     wanted = targets.repeat(len(log_p) // len(targets), 1)
     divergence: Tensor = (torch.xlogy(wanted, wanted) - wanted * log_p).sum(dim=1)
     return divergence

@@ -1,4 +1,4 @@
-"""Consistency regularization (Jeong and Shin, NeurIPS 2020): noisy copies of an image should agree."""
+"""Consistency regularization (Jeong and Shin, NeurIPS 2020): noise samples of an image should agree."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from smoothctl import AttackOptions, Batch, Method, Recipe, attack_batch, hookimpl, soft_vote
+from smoothctl import AttackOptions, Batch, Method, Recipe, attack_batch, hookimpl, log_averaged_softmax
 
 
 class Consistency(Method):
-    """Cross-entropy on m noisy copies, their divergence from their mean, and the entropy of the mean."""
+    """Cross-entropy on m noise samples, their divergence from their mean, and the entropy of the mean."""
 
     name = "consistency"
-    summary = "agreement of m noisy copies, on top of gaussian or smoothadv (Jeong and Shin 2020)"
+    summary = "agreement of m noise samples, on top of gaussian or smoothadv (Jeong and Shin 2020)"
     # Published code cuts a batch of 256 (ImageNet: 200) into m chunks and steps after each.
     recipes = (
         *(
@@ -75,7 +75,7 @@ class Consistency(Method):
     class Options(AttackOptions):
         lbd: float = Field(10.0, ge=0, description="weight of the divergence (lambda of the paper)")
         eta: float = Field(0.5, ge=0, description="weight of the entropy of the mean answer")
-        m: int = Field(2, ge=2, description="noisy copies of each image in a step")
+        m: int = Field(2, ge=2, description="noise samples of each image in a step")
         base: Literal["gaussian", "smoothadv"] = Field(
             "gaussian",
             description="what it is added to; smoothadv first attacks the images, by attack, steps, epsilon and "
@@ -83,19 +83,19 @@ class Consistency(Method):
         )
 
     def loss(self, model: nn.Module, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
-        """CE + lbd * mean_i KL(mean || copy i) + eta * H(mean), the mean being that of probabilities."""
-        copies = self.options.m
-        noise = batch.noise(copies)
+        """CE + lbd * mean_i KL(mean || sample i) + eta * H(mean), the mean being that of probabilities."""
+        samples = self.options.m
+        noise = batch.noise(samples)
         attacked = self.options.base == "smoothadv"
         x = attack_batch(model, batch, noise, self.options) if attacked else batch.x
-        logits = model(x.repeat(copies, 1, 1, 1) + noise)
-        log_mean = soft_vote(logits, copies)
+        logits = model(x.repeat(samples, 1, 1, 1) + noise)
+        log_mean = log_averaged_softmax(logits, samples)
         mean = log_mean.exp()
         entropy = -(mean * log_mean).sum(dim=1)
-        # sum_c mean_c (log mean_c - log p_c), averaged over copies
-        log_p = logits.log_softmax(dim=1).unflatten(0, (copies, -1)).mean(dim=0)
+        # sum_c mean_c (log mean_c - log p_c), averaged over samples
+        log_p = logits.log_softmax(dim=1).unflatten(0, (samples, -1)).mean(dim=0)
         divergence = -entropy - (mean * log_p).sum(dim=1)
-        cross_entropy = F.cross_entropy(logits, batch.y.repeat(copies))
+        cross_entropy = F.cross_entropy(logits, batch.y.repeat(samples))
         parts = {"cross_entropy": cross_entropy, "divergence": divergence.mean(), "entropy": entropy.mean()}
         return cross_entropy + self.options.lbd * parts["divergence"] + self.options.eta * parts["entropy"], parts
 

@@ -6,7 +6,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from smoothctl import Batch, Method, Recipe, hookimpl, soft_vote
+from smoothctl import Batch, Method, Recipe, hookimpl, log_averaged_softmax
 
 # Both are compared with CRT, so they take its schedule.
 SCHEDULE = Recipe(
@@ -50,18 +50,18 @@ class SmoothedMatching(Method):
     """The student's smoothed answer is drawn towards the teacher's: this project's own variant of CRT."""
 
     name = "crt-smoothed"
-    summary = "match the teacher's mean answer over m noisy copies (this project's variant of CRT)"
+    summary = "match the teacher's mean answer over m noise samples (this project's variant of CRT)"
     needs_teacher = True
     recipes = (SCHEDULE,)
 
     class Options(Method.Options):
-        m: int = Field(2, ge=1, description="noisy copies of each image, the same for both networks")
+        m: int = Field(2, ge=1, description="noise samples of each image, the same for both networks")
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """KL(teacher's soft vote || student's soft vote), mean over images."""
+        """KL(teacher's averaged softmax || student's averaged softmax), mean over images."""
         assert batch.teacher is not None
-        copies, noisy = self.options.m, batch.noisy(self.options.m)
-        taught, own = soft_vote(batch.teacher(noisy), copies), soft_vote(model(noisy), copies)
+        samples, noisy = self.options.m, batch.noisy(self.options.m)
+        taught, own = log_averaged_softmax(batch.teacher(noisy), samples), log_averaged_softmax(model(noisy), samples)
         return F.kl_div(own, taught, reduction="batchmean", log_target=True)
 
 

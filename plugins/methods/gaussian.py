@@ -42,7 +42,7 @@ class Gaussian(Method):
     )  # fmt: skip
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Mean cross-entropy over one noisy copy of each image, drawn afresh at each step."""
+        """Mean cross-entropy over one noise sample of each image, drawn afresh at each step."""
         return F.cross_entropy(model(batch.noisy()), batch.y)
 
 

@@ -7,13 +7,13 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from smoothctl import Batch, Method, Recipe, hookimpl, soft_vote
+from smoothctl import Batch, Method, Recipe, hookimpl, log_averaged_softmax
 
 TINY = 1e-300
 
 
 class Macer(Method):
-    """Cross-entropy of the soft vote, and a hinge on the radius of images that it has right."""
+    """Cross-entropy of the averaged softmax, and a hinge on the radius of images that it has right."""
 
     name = "macer"
     summary = "maximise the certified radius of the soft smoothed classifier (Zhai et al. 2020)"
@@ -60,7 +60,7 @@ class Macer(Method):
     )  # fmt: skip
 
     class Options(Method.Options):
-        k: int = Field(16, ge=1, description="noisy copies of each image in a step")
+        k: int = Field(16, ge=1, description="noise samples of each image in a step")
         beta: float = Field(
             16.0,
             gt=0,
@@ -74,15 +74,15 @@ class Macer(Method):
         )
 
     def loss(self, model: nn.Module, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
-        """Cross-entropy of the soft vote + lbd * sigma/2 * max(0, gamma - margin) of images that are right.
+        """Cross-entropy of the averaged softmax + lbd * sigma/2 * max(0, gamma - margin) of images that are right.
 
         ``pushed`` counts the share of images on which the radius term acts, ``confident`` that of images
         whose margin is beyond gamma already.
         """
-        options, copies = self.options, self.options.k
-        logits = model(batch.noisy(copies))
-        cross_entropy = F.nll_loss(soft_vote(logits, copies), batch.y)
-        margin, right = _margin(logits, copies, options.beta, batch.y)
+        options, samples = self.options, self.options.k
+        logits = model(batch.noisy(samples))
+        cross_entropy = F.nll_loss(log_averaged_softmax(logits, samples), batch.y)
+        margin, right = _margin(logits, samples, options.beta, batch.y)
         hinge = (options.gamma - margin).clamp_min(0) * right
         radius = batch.sigma / 2 * hinge.mean().to(cross_entropy.dtype)
         weight = 0.0 if batch.epoch < options.deferred else options.lbd
@@ -95,13 +95,13 @@ class Macer(Method):
         return cross_entropy + weight * radius, parts
 
 
-def _margin(logits: Tensor, copies: int, beta: float, y: Tensor) -> tuple[Tensor, Tensor]:
-    """Phi^-1(p_A) - Phi^-1(p_B) of the soft vote at inverse temperature beta, [B], and where A is the label.
+def _margin(logits: Tensor, samples: int, beta: float, y: Tensor) -> tuple[Tensor, Tensor]:
+    """Phi^-1(p_A) - Phi^-1(p_B) of the averaged softmax at inverse temperature beta, [B], and where A is the label.
 
     In float64, and p_A by its distance to one: what float32 rounds to 0 or 1 stays finite and keeps its gradient.
     """
     precise = logits.cpu() if logits.device.type == "mps" else logits
-    vote = soft_vote(beta * precise.double(), copies)
+    vote = log_averaged_softmax(beta * precise.double(), samples)
     values, places = vote.topk(2, dim=1)
     rest = vote.scatter(1, places[:, :1], -torch.inf).logsumexp(dim=1)
     margin = -_quantile(rest) - _quantile(values[:, 1])

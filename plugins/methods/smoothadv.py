@@ -66,12 +66,12 @@ class SmoothAdv(Method):
         m: int = Field(
             2,
             ge=1,
-            description="noisy copies of each image, the same for the attack and for the loss; each step learns from "
+            description="noise samples of each image, the same for the attack and for the loss; each step learns from "
             "all of them (--train-multi-noise of the authors' code, without which it uses the first)",
         )
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Mean cross-entropy over the m noisy copies of each adversarial image (equation 8)."""
+        """Mean cross-entropy over the m noise samples of each adversarial image (equation 8)."""
         noise = batch.noise(self.options.m)
         adversarial = attack_batch(model, batch, noise, self.options)
         logits = model(adversarial.repeat(self.options.m, 1, 1, 1) + noise)

@@ -16,8 +16,8 @@ from smoothctl import (
     ascent_direction,
     attacking,
     hookimpl,
+    log_averaged_softmax,
     soft_cross_entropy,
-    soft_vote,
 )
 
 
@@ -64,7 +64,7 @@ class SmoothMix(Method):
     class Options(Method.Options):
         T: int = Field(4, ge=1, description="steps of the attack")
         alpha: float = Field(0.5, gt=0, description="length of a step of the attack, in pixels in [0,1]")
-        m: int = Field(2, ge=1, description="noisy copies of each image, the same for the attack and both losses")
+        m: int = Field(2, ge=1, description="noise samples of each image, the same for the attack and both losses")
         eta: float = Field(5.0, ge=0, description="weight of the mixed loss")
         mix_step: int = Field(
             0,
@@ -93,19 +93,19 @@ class SmoothMix(Method):
         Images that the vote has wrong count as zero in the mean; gradients also flow through the mixed
         answers, as in the authors' code.
         """
-        options, copies = self.options, self.options.m
+        options, samples = self.options, self.options.m
         warm = min(1.0, (batch.epoch + 1) / max(1, options.warmup_epochs))
-        noise = batch.noise(copies)
+        noise = batch.noise(samples)
         start, adversary = self._attack(model, batch, noise, warm)
-        logits = model(start.repeat(copies, 1, 1, 1) + noise)
-        cross_entropy = F.cross_entropy(logits, batch.y.repeat(copies))
-        vote = soft_vote(logits, copies).exp()
+        logits = model(start.repeat(samples, 1, 1, 1) + noise)
+        cross_entropy = F.cross_entropy(logits, batch.y.repeat(samples))
+        vote = log_averaged_softmax(logits, samples).exp()
         right = (vote.argmax(dim=1) == batch.y).float()
         share = batch.uniform() / 2
         column, image = share.view(-1, 1), share.view(-1, 1, 1, 1)
         answers = (1 - column) * vote + column / vote.shape[1]
-        mixed_logits = model(((1 - image) * start + image * adversary).repeat(copies, 1, 1, 1) + noise)
-        log_p = mixed_logits.log_softmax(dim=1).unflatten(0, (copies, -1)).mean(dim=0)
+        mixed_logits = model(((1 - image) * start + image * adversary).repeat(samples, 1, 1, 1) + noise)
+        log_p = mixed_logits.log_softmax(dim=1).unflatten(0, (samples, -1)).mean(dim=0)
         log_answers = answers.clamp_min(torch.finfo(answers.dtype).tiny).log()
         mixed = (right * (answers * (log_answers - log_p)).sum(dim=1)).mean()
         return cross_entropy + options.eta * warm * mixed, {

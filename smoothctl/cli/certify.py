@@ -59,7 +59,7 @@ def command(
     from smoothctl.base.errors import GateFailed, UsageError
     from smoothctl.evaluation.plan import prepare
     from smoothctl.records.log import default_log
-    from smoothctl.records.shards import read_shard, require_no_others, share_path
+    from smoothctl.records.shards import read_shard, require_no_others, shard_path
     from smoothctl.reporting import deciding
     from smoothctl.smoothing.procedure import resolve
 
@@ -76,7 +76,7 @@ def command(
     shard = None if sharding.shard is None else read_shard(sharding.shard)
     if shard is not None:
         require_no_others(path, shard)
-        path = share_path(path, shard)
+        path = shard_path(path, shard)
     job = prepare(chosen, settings, procedure, source, given, computing, path)
     verdict = deciding.Verdict(gates, len(job.indices), settings.alpha) if gates else None
     evaluation.work_on(job, chosen, path, log, dry_run, json, shard, verdict, waiting.timeout)
@@ -90,13 +90,13 @@ def _merge(
     from smoothctl.base.errors import UsageError
     from smoothctl.cli.outcomes import show_log
     from smoothctl.records.log import require_complete
-    from smoothctl.records.shards import merge_shares
+    from smoothctl.records.shards import merge_shards
 
     if sharding.shard is not None:
         raise UsageError("--merge joins all shards; leave out --shard")
     given = settings.model_dump(mode="json", include=set(settings.given()))
     given = {name: value for name, value in given.items() if value != AUTO}
     given |= rule.model_dump(mode="json", include=set(rule.given()))
-    merged = merge_shares(path, given, log.overwrite)
+    merged = merge_shards(path, given, log.overwrite)
     show_log(merged, json)
     require_complete(merged)

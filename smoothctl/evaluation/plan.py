@@ -151,7 +151,7 @@ class Job:
             seconds = min(seconds, time.perf_counter() - start)
         return seconds / trial * self.procedure.likely_samples * len(self.indices)
 
-    def sampler(self, on_batch: Callable[[int], None] = lambda copies: None) -> Sampler[Any]:
+    def sampler(self, on_batch: Callable[[int], None] = lambda samples: None) -> Sampler[Any]:
         """A sampler for this job's model and noise."""
         return Sampler(
             self.classifier, self.noise, self.sigma, self.settings.seed, self.device, self.batch_size, on_batch,

@@ -40,8 +40,8 @@ class Batch:
     teacher_sigma: float | None = None
     apply_noise: Callable[[Tensor, Tensor, float], Tensor] | None = None
 
-    def noise(self, copies: int = 1) -> Tensor:
-        """Draw fresh noise [copies*B,C,H,W], to be added to ``x.repeat(copies, 1, 1, 1)``.
+    def noise(self, samples: int = 1) -> Tensor:
+        """Draw fresh noise [samples*B,C,H,W], to be added to ``x.repeat(samples, 1, 1, 1)``.
 
         Raises UsageError for a noise that is not added: only ``noisy`` serves it.
         """
@@ -50,19 +50,19 @@ class Batch:
                 "this method adds noise to images itself, and the noise of this run is not one that is added; choose "
                 "another method"
             )
-        return self._draw(copies)
+        return self._draw(samples)
 
-    def uniform(self, copies: int = 1) -> Tensor:
-        """Draw numbers between 0 and 1, one for each copy of each image: [copies*B]."""
-        return self.sample_uniform((copies * self.x.shape[0],))
+    def uniform(self, samples: int = 1) -> Tensor:
+        """Draw numbers between 0 and 1, one for each sample of each image: [samples*B]."""
+        return self.sample_uniform((samples * self.x.shape[0],))
 
-    def noisy(self, copies: int = 1) -> Tensor:
-        """The images with fresh noise, never clipped: [copies*B,C,H,W], all images copy by copy."""
-        x, drawn = self.x.repeat(copies, 1, 1, 1), self._draw(copies)
+    def noisy(self, samples: int = 1) -> Tensor:
+        """The images with fresh noise, never clipped: [samples*B,C,H,W], all images sample by sample."""
+        x, drawn = self.x.repeat(samples, 1, 1, 1), self._draw(samples)
         return x + drawn if self.apply_noise is None else self.apply_noise(x, drawn, self.sigma)
 
-    def _draw(self, copies: int) -> Tensor:
-        return self.sample_noise((copies * self.x.shape[0], *self.x.shape[1:]))
+    def _draw(self, samples: int) -> Tensor:
+        return self.sample_noise((samples * self.x.shape[0], *self.x.shape[1:]))
 
 
 class Method(ABC):

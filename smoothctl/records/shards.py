@@ -18,13 +18,13 @@ from smoothctl.records.writer import indexed, read_own_lines, read_settings, wri
 
 @dataclass(frozen=True)
 class Shard:
-    """The ``index``-th (from 1) of ``count`` shares of a job's images."""
+    """The ``index``-th (from 1) of ``count`` shards of a job's images."""
 
     index: int
     count: int
 
     def of(self, indices: Sequence[int]) -> list[int]:
-        """Every ``count``-th image; a share may be empty."""
+        """Every ``count``-th image; a shard may be empty."""
         return list(indices[self.index - 1 :: self.count])
 
     def __str__(self) -> str:
@@ -41,7 +41,7 @@ def read_shard(text: str, environment: Mapping[str, str] = os.environ) -> Shard:
                 f"`shard=slurm` needs {launcher.SLURM_INDEX} and {launcher.SLURM_COUNT}, as in a Slurm array job"
             ) from None
         if shard.count == 1:
-            console.warn("this Slurm array has a single task, which does all images; `shard=I/K` does a single share")
+            console.warn("this Slurm array has a single task, which does all images; `shard=I/K` does a single shard")
     elif match := re.fullmatch(r"(\d+)/(\d+)", text):
         shard = Shard(int(match[1]), int(match[2]))
     else:
@@ -67,44 +67,44 @@ NOT_MERGED = "Nothing is merged"
 HEADERS = tuple("\t".join(columns) for columns in (CERTIFY_COLUMNS, PREDICT_COLUMNS))
 
 
-def share_path(log: Path, share: Shard) -> Path:
-    """Where one share of a job writes its log."""
-    return log.with_name(f"{log.stem}.share-{share.index}-of-{share.count}{log.suffix}")
+def shard_path(log: Path, shard: Shard) -> Path:
+    """Where one shard of a job writes its log."""
+    return log.with_name(f"{log.stem}.share-{shard.index}-of-{shard.count}{log.suffix}")
 
 
 def _shares(log: Path) -> list[Path]:
-    """The logs of shares that lie beside where the whole is, or is to be."""
+    """The logs of shards that lie beside where the whole is, or is to be."""
     return sorted(log.parent.glob(f"{log.stem}.share-*-of-*{log.suffix}"))
 
 
-def _count(share: Path) -> str:
-    """Of how many shares a log is one, as its name says."""
-    return share.stem.rsplit("-of-", 1)[1]
+def _count(shard: Path) -> str:
+    """Of how many shards a log is one, as its name says."""
+    return shard.stem.rsplit("-of-", 1)[1]
 
 
-def is_merged(share: Path) -> bool:
-    """Whether a log is a share, by its name, and the whole lies beside it."""
-    name = re.fullmatch(r"(.+)\.share-\d+-of-\d+", share.stem)
-    return name is not None and share.with_name(f"{name[1]}{share.suffix}").exists()
+def is_merged(shard: Path) -> bool:
+    """Whether a log is a shard, by its name, and the whole lies beside it."""
+    name = re.fullmatch(r"(.+)\.share-\d+-of-\d+", shard.stem)
+    return name is not None and shard.with_name(f"{name[1]}{shard.suffix}").exists()
 
 
-def merge_shares(path: Path, given: Mapping[str, Any], overwrite: bool = False) -> Log:
-    """Join the logs of all shares of a job into what one process would have written.
+def merge_shards(path: Path, given: Mapping[str, Any], overwrite: bool = False) -> Log:
+    """Join the logs of all shards of a job into what one process would have written.
 
-    Raises UsageError, and writes nothing, if images are missing, if shares have other settings than
+    Raises UsageError, and writes nothing, if images are missing, if shards have other settings than
     each other or than ``given``, or other rows for an image, or if the log is there already.
     """
     parts = _shares(path)
     if not parts:
-        raise UsageError(f"there are no shares of {path} ({path.stem}.share-1-of-2{path.suffix} and so on)")
+        raise UsageError(f"there are no shards of {path} ({path.stem}.share-1-of-2{path.suffix} and so on)")
     if path.exists() and not overwrite:
         raise UsageError(f"{path} is there already; `overwrite` replaces it, or choose another `out`")
     counts = {_count(part) for part in parts}
     if len(counts) > 1:
         raise UsageError(
-            f"shares of {' and of '.join(sorted(counts))} lie beside each other; remove those that are not meant"
+            f"shards of {' and of '.join(sorted(counts))} lie beside each other; remove those that are not meant"
         )
-    about = [_sidecar_of_share(part) for part in parts]
+    about = [_sidecar_of_shard(part) for part in parts]
     first = about[0]["settings"]
     files.require_same({key: first.get(key) for key in given}, given, parts[0], NOT_MERGED)
     for part, other in zip(parts, about, strict=True):
@@ -114,7 +114,7 @@ def merge_shares(path: Path, given: Mapping[str, Any], overwrite: bool = False) 
     whole = about[0]["about"].get("whole") or len(lines)
     if len(lines) < whole:
         raise UsageError(
-            f"the shares {', '.join(part.name for part in parts)} hold {len(lines)} of {whole} images; "
+            f"the shards {', '.join(part.name for part in parts)} hold {len(lines)} of {whole} images; "
             "finish them all, then merge"
         )
     with files.exclusive(path):
@@ -124,7 +124,7 @@ def merge_shares(path: Path, given: Mapping[str, Any], overwrite: bool = False) 
     return read_log(path)
 
 
-def _sidecar_of_share(part: Path) -> dict[str, Any]:
+def _sidecar_of_shard(part: Path) -> dict[str, Any]:
     there = read_settings(part)
     if there is None:
         raise UsageError(f"{part} has no {settings_path(part).name}, so it is not known how it was made")
@@ -143,10 +143,10 @@ def _joined_rows(parts: Sequence[Path]) -> tuple[str, dict[int, str]]:
         own, *rows = lines_of_part
         header = header or own
         if own not in HEADERS or own != header:
-            raise UsageError(f"{part} has other columns than the shares before it, or than a share of smoothctl has")
+            raise UsageError(f"{part} has other columns than the shards before it, or than a shard of smoothctl has")
         clock = header.split("\t").index("time")
         for index, row in indexed(part, rows):
             cells, there = row.split("\t"), lines.setdefault(index, row).split("\t")
             if cells[:clock] + cells[clock + 1 :] != there[:clock] + there[clock + 1 :]:
-                raise UsageError(f"{part} has another row for idx {index} than the shares before it")
+                raise UsageError(f"{part} has another row for idx {index} than the shards before it")
     return header, lines

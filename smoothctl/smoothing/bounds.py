@@ -1,6 +1,6 @@
 """Confidence bounds and tests on votes: pure functions on numbers and arrays.
 
-Votes for a class among n independent noisy copies are Binomial(n, p). All bounds are exact
+Votes for a class among n independent noise samples are Binomial(n, p). All bounds are exact
 (Clopper and Pearson 1934) and one-sided unless they say otherwise.
 """
 

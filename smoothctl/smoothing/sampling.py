@@ -1,11 +1,11 @@
 """Votes of the base classifier under noise: the hot loop.
 
 A *rule* decides one image. It is a generator that asks for votes, ``Request(stream, total)``, is
-sent the counts per class of the first ``total`` noisy copies of that stream, and returns its
+sent the counts per class of the first ``total`` noise samples of that stream, and returns its
 outcome; so a rule reads like the pseudo-code of its paper. The sampler below runs many rules side
-by side and packs the copies that they wait for into full batches.
+by side and packs the samples that they wait for into full batches.
 
-Noise comes in blocks of ``BLOCK`` copies, each from its own key (seed, image, stream, block), so
+Noise comes in blocks of ``BLOCK`` samples, each from its own key (seed, image, stream, block), so
 that the votes of an image do not depend on batch size, packing, order or subset.
 """
 
@@ -68,7 +68,7 @@ class _Task(Generic[Outcome]):
         return self.request.total - self.position
 
     def cuts(self, size: int) -> Iterator[_Cut[Outcome]]:
-        """The parts of blocks that hold the next ``size`` copies."""
+        """The parts of blocks that hold the next ``size`` samples."""
         position, end = self.position, self.position + size
         while position < end:
             block, start = divmod(position, BLOCK)
@@ -92,7 +92,7 @@ class Sampler(Generic[Outcome]):
     """Runs one rule per image over a base classifier.
 
     ``batch_size`` bounds the memory; it is halved, once and for all, when the device runs out.
-    ``on_batch`` is told the number of copies of each batch that was evaluated. ``levels``: images are multiples
+    ``on_batch`` is told the number of samples of each batch that was evaluated. ``levels``: images are multiples
     of 1/levels, and noise is added in exact arithmetic if it has a law there. ``model``, if at hand, helps to say
     why a network is refused.
     """
@@ -103,7 +103,7 @@ class Sampler(Generic[Outcome]):
     seed: int
     device: torch.device
     batch_size: int
-    on_batch: Callable[[int], None] = lambda copies: None
+    on_batch: Callable[[int], None] = lambda samples: None
     levels: int | None = None
     model: nn.Module | None = None
     _probed: bool = field(default=False, init=False)
@@ -168,7 +168,7 @@ class Sampler(Generic[Outcome]):
             self._probed = True
 
     def _noisy(self, pieces: list[tuple[_Task[Outcome], int]]) -> Tensor:
-        """The copies of a batch: each image plus its next noise, never clipped."""
+        """The samples of a batch: each image plus its next noise, never clipped."""
         slices = [cut for task, size in pieces for cut in task.cuts(size)]
         batch = torch.empty(sum(size for _, size in pieces), *pieces[0][0].x.shape, device=self.device)
         at = 0

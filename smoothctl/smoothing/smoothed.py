@@ -11,7 +11,7 @@ from smoothctl.hooks.noises import Noise
 from smoothctl.hooks.rules import Certificate
 from smoothctl.smoothing.certify import certify, find_noise
 from smoothctl.smoothing.predict import Prediction, predict
-from smoothctl.toolkit.averaged_softmax import soft_vote
+from smoothctl.toolkit.averaged_softmax import log_averaged_softmax
 
 
 class SmoothedClassifier(nn.Module):
@@ -36,7 +36,8 @@ class SmoothedClassifier(nn.Module):
         draws = Draws(self.seed, self._calls, Stream.EVALUATE, device=x.device)
         self._calls += 1
         drawn = self._noise.sample((self.samples * len(x), *x.shape[1:]), self.sigma, draws)
-        return soft_vote(self.base(self._noise.noisy(x.repeat(self.samples, 1, 1, 1), drawn, self.sigma)), self.samples)
+        noisy = self._noise.noisy(x.repeat(self.samples, 1, 1, 1), drawn, self.sigma)
+        return log_averaged_softmax(self.base(noisy), self.samples)
 
     def certify(self, images: Tensor, **settings: object) -> list[Certificate]:
         """Certify images; see :func:`smoothctl.certify`."""

@@ -1,7 +1,7 @@
 """Attacks on the soft smoothed classifier (Salman et al. 2019), for training methods that need one.
 
 Gradients are those of the network in eval mode; its buffers and its parameters' gradients stay as they
-are. All noisy copies of a step go through the network in one pass. Images are pixels in [0,1].
+are. All noise samples of a step go through the network in one pass. Images are pixels in [0,1].
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch.nn import functional as F
 
 from smoothctl.base.devices import eval_mode
 from smoothctl.hooks.methods import Batch, Method
-from smoothctl.toolkit.averaged_softmax import soft_vote
+from smoothctl.toolkit.averaged_softmax import log_averaged_softmax
 
 DDN_GAMMA, DDN_LEVELS, DDN_LAST_RATE = 0.05, 256, 0.01
 
@@ -47,7 +47,7 @@ class AttackOptions(Method.Options):
 
 
 def attack_batch(model: nn.Module, batch: Batch, noise: Tensor, options: AttackOptions) -> Tensor:
-    """Adversarial images [B,C,H,W] for a batch, found under its noise [copies*B,C,H,W]."""
+    """Adversarial images [B,C,H,W] for a batch, found under its noise [samples*B,C,H,W]."""
     epsilon = options.epsilon_at(batch.epoch)
     attack = pgd if options.attack == "pgd" else ddn
     return attack(model, batch.x, batch.y, noise, epsilon, options.steps)
@@ -68,11 +68,11 @@ def attacking(model: nn.Module) -> Iterator[None]:
 
 
 def soft_cross_entropy(logits: Tensor, y: Tensor) -> Tensor:
-    """-log of the soft vote for the label, [B], from logits [copies*B,K] (Salman et al. 2019, equation 7)."""
-    copies = len(logits) // len(y)
+    """-log of the averaged softmax for the label, [B], from logits [samples*B,K] (Salman et al. 2019, equation 7)."""
+    samples = len(logits) // len(y)
     # Relative to the label's logit, whose own part in the gradient of sure images float32 would round to nothing.
-    relative = logits - logits.gather(1, y.repeat(copies).unsqueeze(1))
-    return F.nll_loss(soft_vote(relative, copies), y, reduction="none")
+    relative = logits - logits.gather(1, y.repeat(samples).unsqueeze(1))
+    return F.nll_loss(log_averaged_softmax(relative, samples), y, reduction="none")
 
 
 def ascent_direction(values: Tensor, at: Tensor) -> Tensor:
@@ -101,7 +101,7 @@ def pgd(
 ) -> Tensor:
     """Projected gradient ascent on the soft smoothed classifier (Salman et al. 2019, algorithm 1).
 
-    ``noise`` [copies*B,C,H,W] is the same at every step. Steps are ``step_size`` long, 2*epsilon/steps if left out;
+    ``noise`` [samples*B,C,H,W] is the same at every step. Steps are ``step_size`` long, 2*epsilon/steps if left out;
     each ends in [0,1] and within ``epsilon`` of x [B,C,H,W]. ``batch_size`` bounds the noisy images in a pass, and
     changes the result by rounding only.
     """
@@ -117,7 +117,7 @@ def pgd(
 def ddn(model: nn.Module, x: Tensor, y: Tensor, noise: Tensor, epsilon: float, steps: int) -> Tensor:
     """Decoupled direction and norm (Rony et al. 2019) on the soft smoothed classifier, within ``epsilon``.
 
-    The smallest perturbation that made the soft vote wrong, shortened to ``epsilon`` if it is longer; an image
+    The smallest perturbation that made the averaged softmax wrong, shortened to ``epsilon`` if it is longer; an image
     for which none did stays clean. Perturbations are tried in steps of 1/255.
     """
     delta, best = torch.zeros_like(x), torch.zeros_like(x)
@@ -126,7 +126,7 @@ def ddn(model: nn.Module, x: Tensor, y: Tensor, noise: Tensor, epsilon: float, s
     with attacking(model):
         for step in range(steps):
             at, logits = _perturbed(model, x + delta, noise)
-            wrong = (soft_vote(logits, len(logits) // len(y)).argmax(dim=1) != y).view(-1, 1, 1, 1)
+            wrong = (log_averaged_softmax(logits, len(logits) // len(y)).argmax(dim=1) != y).view(-1, 1, 1, 1)
             better = wrong & (_norms(delta) < smallest)
             smallest, best = torch.where(better, _norms(delta), smallest), torch.where(better, delta, best)
             rate = DDN_LAST_RATE + (1 - DDN_LAST_RATE) * (1 + math.cos(math.pi * (step + 1) / steps)) / 2
@@ -156,10 +156,10 @@ def _ascent(model: nn.Module, x: Tensor, y: Tensor, parts: Sequence[Tensor]) -> 
 
 
 def _perturbed(model: nn.Module, x: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-    """Images as a leaf for gradients, and the logits of all their noisy copies."""
+    """Images as a leaf for gradients, and the logits of all their noise samples."""
     at = x.detach().requires_grad_()
-    copies = len(noise) // len(x)
-    return at, model(at.repeat(copies, 1, 1, 1) + noise)
+    samples = len(noise) // len(x)
+    return at, model(at.repeat(samples, 1, 1, 1) + noise)
 
 
 def _norms(x: Tensor) -> Tensor:

@@ -69,7 +69,7 @@ class Share:
 class _ShareOfDraws(Draws):
     """Draws for the whole batch and keeps the rows of a share, so that processes agree with one alone.
 
-    The first dimension of a shape counts images, or several copies of them.
+    The first dimension of a shape counts images, or several samples of them.
     """
 
     def __init__(self, whole: Draws, share: Share):

@@ -14,7 +14,7 @@ AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 @dataclass
 class Passes:
-    """Images that went through a network; one noisy copy is one image."""
+    """Images that went through a network; one noise sample is one image."""
 
     forward: int = 0
     backward: int = 0

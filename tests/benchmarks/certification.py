@@ -74,32 +74,32 @@ def resnet20() -> nn.Module:
 
 
 def speed() -> None:
-    """Microseconds per noisy copy of a 32x32 image under ResNet-20, and ratios to the bare forward pass."""
-    model, x, copies = resnet20(), torch.rand(3, 32, 32), 4000
-    classic = least_seconds(lambda: classic_votes(model, x, 0.25, copies), 3) / copies
-    print(f"classic loop: {1e6 * classic:.0f} us per copy")
+    """Microseconds per noise sample of a 32x32 image under ResNet-20, and ratios to the bare forward pass."""
+    model, x, samples = resnet20(), torch.rand(3, 32, 32), 4000
+    classic = least_seconds(lambda: classic_votes(model, x, 0.25, samples), 3) / samples
+    print(f"classic loop: {1e6 * classic:.0f} us a sample")
     keep_freed()  # as the command line does; the classic loop runs as it is published
     for backend in ("eager", "onnxruntime"):
         size = automatic_batch_size((3, 32, 32), CPU)
         ready = make_ready(model, (3, 32, 32), CPU, size, backend=backend)  # type: ignore[arg-type]
         engine, bare, ratio = interleaved(ready, x, size)
         print(
-            f"{backend}: bare forward {1e6 * bare:.0f} us, engine {1e6 * engine:.0f} us per copy; "
+            f"{backend}: bare forward {1e6 * bare:.0f} us, engine {1e6 * engine:.0f} us a sample; "
             f"engine / bare = {ratio:.3f}, classic / engine = {classic / engine:.2f}"
         )
 
 
 def interleaved(ready: Classifier, x: Tensor, size: int) -> tuple[float, float, float]:
-    """Seconds per copy of the engine and of the bare forward pass, and their ratio, measured in turns."""
+    """Seconds a sample of the engine and of the bare forward pass, and their ratio, measured in turns."""
     batches, rounds = 40, 5
-    copies = batches * size
-    make = begin(GAUSSIAN, 0.25, n=copies // 2 - 100)  # two images fill the batches exactly
+    samples = batches * size
+    make = begin(GAUSSIAN, 0.25, n=samples // 2 - 100)  # two images fill the batches exactly
     sampler: Sampler[Certificate] = Sampler(ready, GAUSSIAN, 0.25, 0, CPU, size)
     batch = torch.rand(size, *x.shape)
     engine, bare = [], []
     for _ in range(rounds):
-        engine.append(least_seconds(lambda: list(sampler.run([(0, x), (1, x)], lambda index: make(-1))), 1) / copies)
-        bare.append(least_seconds(lambda: [ready.logits(batch) for _ in range(batches)], 1) / copies)
+        engine.append(least_seconds(lambda: list(sampler.run([(0, x), (1, x)], lambda index: make(-1))), 1) / samples)
+        bare.append(least_seconds(lambda: [ready.logits(batch) for _ in range(batches)], 1) / samples)
     return min(engine), min(bare), float(np.median(np.array(engine) / np.array(bare)))
 
 

@@ -62,26 +62,26 @@ def network(arch: str, side: int, device: torch.device) -> nn.Module:
     return build_classifier(arch, 10, (3, side, side)).to(device).eval().requires_grad_(False)
 
 
-def classic(arch: str, side: int, copies: int, device: torch.device) -> Row:
-    """Microseconds a noisy copy in the published loop."""
+def classic(arch: str, side: int, samples: int, device: torch.device) -> Row:
+    """Microseconds a noise sample in the published loop."""
     model, x = network(arch, side, device), torch.rand(3, side, side, device=device)
-    taken = seconds(lambda: classic_votes(model, x, SIGMA, copies), device, 2)
-    return {"us_per_copy": 1e6 * taken / copies}
+    taken = seconds(lambda: classic_votes(model, x, SIGMA, samples), device, 2)
+    return {"us_per_copy": 1e6 * taken / samples}
 
 
-def engine(arch: str, side: int, copies: int, device: torch.device, precision: Any, backend: Any) -> Row:
-    """Microseconds a noisy copy of one image at a fixed n, over a bare pass of full batches; and the peak memory."""
+def engine(arch: str, side: int, samples: int, device: torch.device, precision: Any, backend: Any) -> Row:
+    """Microseconds a noise sample of one image at a fixed n, over a bare pass of full batches; and the peak memory."""
     size = automatic_batch_size((3, side, side), device)
     ready = make_ready(network(arch, side, device), (3, side, side), device, size, precision, backend)
     levels = 255
-    make = begin(GAUSSIAN, SIGMA, n0=100, n=copies)
+    make = begin(GAUSSIAN, SIGMA, n0=100, n=samples)
     sampler: Sampler[Certificate] = Sampler(ready, GAUSSIAN, SIGMA, 0, device, size, levels=levels)
     x = torch.randint(0, 256, (3, side, side)).float() / levels
     batch = torch.rand(size, 3, side, side, device=device)
     bare = seconds(lambda: ready.logits(batch), device) / size
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats()
-    taken = seconds(lambda: list(sampler.run([(0, x)], lambda index: make(-1))), device, 2) / (copies + 100)
+    taken = seconds(lambda: list(sampler.run([(0, x)], lambda index: make(-1))), device, 2) / (samples + 100)
     row = {"backend": ready.backend, "us_per_copy": 1e6 * taken, "bare_us": 1e6 * bare, "over_bare": taken / bare}
     if device.type == "cuda":
         row["peak_mib"] = torch.cuda.max_memory_allocated() / 2**20
@@ -122,13 +122,13 @@ def training(arch: str, method: str, precision: str, device: torch.device) -> Ro
 def measurements(device: torch.device) -> Iterator[Measurement]:
     """What is measured, the most telling first."""
     gpu = device.type == "cuda"
-    copies = 100_000 if gpu else 500
+    samples = 100_000 if gpu else 500
     networks = NETWORKS if gpu else [("resnet20", 32)]
     ways = WAYS if gpu else [("fp32", "eager"), ("fp32", "onnxruntime")]
     for levels in (None, 255):
         yield f"noise, {'exact' if levels else 'float'}, 32", partial(noise, 32, levels, device)
     for arch, side in networks:
-        many = max(500, copies * 32**2 // side**2 // (5 if arch != "resnet20" else 1))
+        many = max(500, samples * 32**2 // side**2 // (5 if arch != "resnet20" else 1))
         yield f"classic loop, {arch}, {side}", partial(classic, arch, side, many, device)
         for precision, backend in ways:
             name = f"engine, {arch}, {side}, {precision}, {backend}"

@@ -273,10 +273,10 @@ def test_logs_whose_images_were_given_up_are_reported_in_every_way(typed: Typed,
 
 def test_a_pilot_is_counted(typed: Typed, run_copy: Path, workplace: Path):
     rows = typed(f"certify {run_copy} --max 8 --n0 10 --budget draft --n 2000 --out budget.tsv --json").json()["rows"]
-    copies = [sum(row["selection"].values()) + row["n"] for row in rows]
+    samples = [sum(row["selection"].values()) + row["n"] for row in rows]
     assert any(sum(row["selection"].values()) == 910 for row in rows)
     (log,) = typed("report budget.tsv --json").json()["certify"]
-    assert log["evaluations"] == pytest.approx(sum(copies) / len(copies))
+    assert log["evaluations"] == pytest.approx(sum(samples) / len(samples))
 
 
 def test_a_log_of_all_images_and_one_of_some_become_an_estimate(typed: Typed, workplace: Path, run_copy: Path):

@@ -53,9 +53,9 @@ def take_parts_in(path: Path) -> None:
 
 
 def merge(path: Path) -> None:
-    from smoothctl.records.shards import merge_shares
+    from smoothctl.records.shards import merge_shards
 
-    merge_shares(path.with_name("parts.tsv"), {}, overwrite=True)
+    merge_shards(path.with_name("parts.tsv"), {}, overwrite=True)
 
 
 def go_on_training(path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from smoothctl.base.errors import SmoothctlError, UsageError
 from smoothctl.records.columns import CERTIFY_COLUMNS, COLUMNS, PREDICT_COLUMNS
 from smoothctl.records.log import format_votes, parse_votes, read_log, settings_path
-from smoothctl.records.shards import merge_shares
+from smoothctl.records.shards import merge_shards
 from smoothctl.records.writer import open_log, part_path
 
 HEADER = "idx\tlabel\tpredict\tradius\tcorrect\ttime\n"
@@ -231,7 +231,7 @@ def test_a_damaged_shard_is_one_line(damage: Any, words: str, tmp_path: Path) ->
     damaged = damage(log.read_text().replace("\n1\t", "\n0\t"))
     log.write_bytes(damaged if isinstance(damaged, bytes) else damaged.encode())
     with pytest.raises(SmoothctlError, match=words):
-        merge_shares(tmp_path / "a.tsv", {})
+        merge_shards(tmp_path / "a.tsv", {})
 
 
 def test_failed_rows_are_taken_out_and_done_again(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_a_general_linear_model_is_certified_towards_its_distance() -> None:
     certificates = certify(Linear(), images, sigma=0.25, n=20_000, batch_size=2000)
     radii = np.array([item.radius for item in certificates])
     assert np.all(radii <= distance)
-    # Selection on 100 copies may miss a class that leads by little, and then abstains.
+    # Selection on 100 samples may miss a class that leads by little, and then abstains.
     clear = distance > 0.1
     assert np.all(radii[clear] >= distance[clear] - 0.05)
 

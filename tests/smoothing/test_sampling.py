@@ -79,9 +79,9 @@ def test_images_streams_and_seeds_have_noise_of_their_own() -> None:
     requests = ((Stream.SELECT, 150), (Stream.ESTIMATE, 150))
     votes_by_index(sampler(first, 64, seed=0), {0: IMAGES[0], 1: IMAGES[0]}, *requests)
     votes_by_index(sampler(second, 64, seed=1), {0: IMAGES[0]}, *requests)
-    copies = torch.cat(first.seen[BATCHES:] + second.seen[BATCHES:]).flatten(1)
-    assert len(copies) == 900
-    assert len(torch.unique(copies, dim=0)) == 900
+    samples = torch.cat(first.seen[BATCHES:] + second.seen[BATCHES:]).flatten(1)
+    assert len(samples) == 900
+    assert len(torch.unique(samples, dim=0)) == 900
 
 
 def test_noise_has_the_scale_and_shape_of_a_gaussian() -> None:

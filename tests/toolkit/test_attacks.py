@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from smoothctl import Draws, ascent_direction, attack_batch, load_model, soft_cross_entropy, soft_vote
+from smoothctl import Draws, ascent_direction, attack_batch, load_model, log_averaged_softmax, soft_cross_entropy
 from smoothctl.hooks.registry import registry
 from smoothctl.images.datasets import pixels
 from smoothctl.toolkit.attacks import AttackOptions, ddn, pgd
@@ -44,19 +44,19 @@ def norms(delta: Tensor) -> Tensor:
 
 @settings(max_examples=60, deadline=None)
 @given(
-    attack=st.sampled_from([pgd, ddn]), seed=st.integers(0, 10**6), count=st.integers(1, 4), copies=st.integers(1, 4),
+    attack=st.sampled_from([pgd, ddn]), seed=st.integers(0, 10**6), count=st.integers(1, 4), samples=st.integers(1, 4),
     size=st.tuples(st.integers(1, 3), st.integers(1, 6), st.integers(1, 6)), epsilon=st.floats(1e-3, 20),
     steps=st.integers(1, 8), scale=st.sampled_from([1e-12, 1.0, 30.0]), grey=st.booleans(),
 )  # fmt: skip
 def test_attacks_stay_within_epsilon_and_the_box(
-    attack: Attack, seed: int, count: int, copies: int, size: tuple[int, int, int], epsilon: float, steps: int,
+    attack: Attack, seed: int, count: int, samples: int, size: tuple[int, int, int], epsilon: float, steps: int,
     scale: float, grey: bool,
 ) -> None:  # fmt: skip
     """Whatever the network; also for images that are no grey levels, as those of float arrays."""
     generator = torch.Generator().manual_seed(seed)
     x = torch.rand(count, *size, generator=generator)
     x = (255 * x).round() / 255 if grey else x
-    noise = 0.3 * torch.randn(copies * count, *size, generator=generator)
+    noise = 0.3 * torch.randn(samples * count, *size, generator=generator)
     y = torch.randint(0, 3, (count,), generator=generator)
     weight = scale * torch.randn(3, math.prod(size), generator=generator)
     moved = attack(Linear(weight), x, y, noise, epsilon, steps)
@@ -66,12 +66,12 @@ def test_attacks_stay_within_epsilon_and_the_box(
     assert (norms(moved - x) <= epsilon * (1 + 1e-5) + 1e-6).all()
 
 
-def digits(trained: Path, count: int = 40, copies: int = 4) -> tuple[nn.Module, Tensor, Tensor, Tensor]:
+def digits(trained: Path, count: int = 40, samples: int = 4) -> tuple[nn.Module, Tensor, Tensor, Tensor]:
     """A network trained on the digits, some of its images and labels, and noise."""
     images = registry().find("dataset", "digits").value.load("test", None, False)
     x = torch.stack([pixels(images, place) for place in range(count)])
     y = torch.tensor([images[place][1] for place in range(count)])
-    return load_model(trained).classifier, x, y, 0.25 * Draws(0, 1).normal((copies * count, *x.shape[1:]))
+    return load_model(trained).classifier, x, y, 0.25 * Draws(0, 1).normal((samples * count, *x.shape[1:]))
 
 
 def loss_of(model: nn.Module, x: Tensor, y: Tensor, noise: Tensor) -> Tensor:
@@ -107,28 +107,28 @@ def measured(moved: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def mistakes(model: nn.Module, x: Tensor, y: Tensor, noise: Tensor) -> Tensor:
-    """Where the soft vote is not the label."""
+    """Where the averaged softmax is not the label."""
     with torch.no_grad():
         logits = model(x.repeat(len(noise) // len(x), 1, 1, 1) + noise)
-    return soft_vote(logits, len(noise) // len(x)).argmax(dim=1) != y
+    return log_averaged_softmax(logits, len(noise) // len(x)).argmax(dim=1) != y
 
 
-@pytest.mark.parametrize(("copies", "steps"), [(1, 1), (2, 1), (3, 4)])
-def test_pgd_is_algorithm_1(copies: int, steps: int) -> None:
+@pytest.mark.parametrize(("samples", "steps"), [(1, 1), (2, 1), (3, 4)])
+def test_pgd_is_algorithm_1(samples: int, steps: int) -> None:
     case, model = Case(6), network()
-    found = pgd(model, case.x, torch.tensor(case.y), case.noise(copies).flatten(0, 1), 0.5, steps)
-    torch.testing.assert_close(found, slow.pgd(model, case, copies, 0.5, steps), rtol=1e-5, atol=1e-6)
+    found = pgd(model, case.x, torch.tensor(case.y), case.noise(samples).flatten(0, 1), 0.5, steps)
+    torch.testing.assert_close(found, slow.pgd(model, case, samples, 0.5, steps), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize(("copies", "steps"), [(1, 1), (1, 2), (3, 9)])
-def test_ddn_is_rony_et_al(copies: int, steps: int) -> None:
+@pytest.mark.parametrize(("samples", "steps"), [(1, 1), (1, 2), (3, 9)])
+def test_ddn_is_rony_et_al(samples: int, steps: int) -> None:
     """Half of the labels are right at first: of these DDN fools some; the others stay clean, misclassified or not."""
     case, model = Case(10), network(scale=3.0)
-    rows = answers(model, case.x, case.noise(copies))
+    rows = answers(model, case.x, case.noise(samples))
     right = [place(vote(image)) for image in zip(*rows, strict=True)]
     case = Case(10, labels=[*right[:5], *((label + 1) % 3 for label in right[5:])])
-    expected, fooled = slow.ddn(model, case, copies, 0.4, steps)
-    found = ddn(model, case.x, torch.tensor(case.y), case.noise(copies).flatten(0, 1), 0.4, steps)
+    expected, fooled = slow.ddn(model, case, samples, 0.4, steps)
+    found = ddn(model, case.x, torch.tensor(case.y), case.noise(samples).flatten(0, 1), 0.4, steps)
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
     assert torch.equal(found[5:], case.x[5:])
     assert all(fooled[5:])

@@ -20,12 +20,12 @@ def test_shares_cover_a_batch_and_none_is_empty(size: int, world: int) -> None:
 
 
 @given(st.integers(1, 9), st.integers(1, 4), st.integers(1, 3))
-def test_shares_draw_what_one_process_draws(size: int, world: int, copies: int) -> None:
+def test_shares_draw_what_one_process_draws(size: int, world: int, samples: int) -> None:
     def draw(draws: Draws, rows: int) -> list[torch.Tensor]:
         return [
-            draws.normal((copies * rows, 2, 2)),
+            draws.normal((samples * rows, 2, 2)),
             draws.uniform((rows,)),
-            draws.integers(0, 100, (copies * rows, 1)),
+            draws.integers(0, 100, (samples * rows, 1)),
         ]
 
     whole = draw(Draws(0, 1), size)

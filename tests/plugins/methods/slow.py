@@ -47,13 +47,13 @@ class Case:
     def y(self) -> list[int]:
         return list(self.labels) if self.labels is not None else [place % CLASSES for place in range(self.count)]
 
-    def noise(self, copies: int) -> Tensor:
-        """[copies][image] noise."""
-        return self._noise(Draws(7), (copies * self.count, *SHAPE)).view(copies, self.count, *SHAPE)
+    def noise(self, samples: int) -> Tensor:
+        """[samples][image] noise."""
+        return self._noise(Draws(7), (samples * self.count, *SHAPE)).view(samples, self.count, *SHAPE)
 
-    def uniform(self, copies: int = 1) -> list[Row]:
+    def uniform(self, samples: int = 1) -> list[Row]:
         """[copy][image] numbers."""
-        numbers: list[Row] = Draws(8).uniform((copies * self.count,)).view(copies, self.count).tolist()
+        numbers: list[Row] = Draws(8).uniform((samples * self.count,)).view(samples, self.count).tolist()
         return numbers
 
     def batch(self) -> Batch:
@@ -69,7 +69,7 @@ class Case:
 
 
 class Given(nn.Module):
-    """A network whose logits [copies*B,K] are its parameters, whatever it is shown."""
+    """A network whose logits [samples*B,K] are its parameters, whatever it is shown."""
 
     def __init__(self, logits: Tensor):
         super().__init__()
@@ -141,7 +141,7 @@ def differences(value: Callable[[Tensor], float], at: Tensor) -> Tensor:
 
 
 def answers(model: nn.Module, images: Tensor, noise: Tensor) -> Answers:
-    """Logits [copy][image][class] of images [B,...] under noise [copies,B,...], one at a time."""
+    """Logits [copy][image][class] of images [B,...] under noise [samples,B,...], one at a time."""
     with torch.no_grad():
         return [
             [model((image + one).unsqueeze(0))[0].tolist() for image, one in zip(images, copy, strict=True)]
@@ -172,7 +172,7 @@ def mean(numbers: Sequence[float]) -> float:
 
 
 def vote(rows: Sequence[Row]) -> Row:
-    """Mean of the probabilities of one image's copies."""
+    """Mean of the probabilities of one image's samples."""
     return [mean(column) for column in zip(*(softmax(row) for row in rows), strict=True)]
 
 
@@ -185,7 +185,7 @@ def norm(x: Tensor) -> float:
 
 
 def soft_loss(model: nn.Module, image: Tensor, label: int, noise: Tensor) -> float:
-    """-log of the soft vote of one image [C,H,W] for its label, under noise [copies,C,H,W]."""
+    """-log of the averaged softmax of one image [C,H,W] for its label, under noise [samples,C,H,W]."""
     rows = [row for (row,) in answers(model, image.unsqueeze(0), noise.unsqueeze(1))]
     return -math.log(vote(rows)[label])
 
@@ -200,10 +200,10 @@ def shortened(delta: Tensor, longest: float) -> Tensor:
     return delta * (longest / norm(delta)) if norm(delta) > longest else delta
 
 
-def pgd(model: nn.Module, case: Case, copies: int, epsilon: float, steps: int) -> Tensor:
+def pgd(model: nn.Module, case: Case, samples: int, epsilon: float, steps: int) -> Tensor:
     """Salman et al. 2019, algorithm 1, image by image."""
     found = []
-    for x, label, noise in zip(case.x, case.y, case.noise(copies).transpose(0, 1), strict=True):
+    for x, label, noise in zip(case.x, case.y, case.noise(samples).transpose(0, 1), strict=True):
         at = x
         for _ in range(steps):
             direction = ascent(lambda image, y=label, n=noise: soft_loss(model, image, y, n), at)
@@ -213,13 +213,13 @@ def pgd(model: nn.Module, case: Case, copies: int, epsilon: float, steps: int) -
     return torch.stack(found)
 
 
-def ddn(model: nn.Module, case: Case, copies: int, epsilon: float, steps: int) -> tuple[Tensor, list[bool]]:
+def ddn(model: nn.Module, case: Case, samples: int, epsilon: float, steps: int) -> tuple[Tensor, list[bool]]:
     """Rony et al. 2019, algorithm 1, image by image: adversarial images, and for which an adversary was found.
 
     The rate falls along a cosine from 1 to 0.01, the norm changes by 5 %, perturbations are multiples of 1/255.
     """
     found, fooled = [], []
-    for x, label, noise in zip(case.x, case.y, case.noise(copies).transpose(0, 1), strict=True):
+    for x, label, noise in zip(case.x, case.y, case.noise(samples).transpose(0, 1), strict=True):
         delta, length, best = torch.zeros_like(x), epsilon, None
         for step in range(1, steps + 1):
             at = x + delta

@@ -1,4 +1,4 @@
-"""CAT-RS: the easiest copies of uncertain images, and the worst copies of sure ones."""
+"""CAT-RS: the easiest samples of uncertain images, and the worst samples of sure ones."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ from tests.plugins.methods.slow import (
 
 
 def slow_targets(own: Answers, teacher: Answers | None) -> list[Row]:
-    """Of each image: the share of the teacher's votes for each class, else the soft vote."""
+    """Of each image: the share of the teacher's votes for each class, else the averaged softmax."""
     if teacher is None:
         return [vote(image) for image in zip(*own, strict=True)]
-    copies = len(teacher)
+    samples = len(teacher)
     voted = [[place(row) for row in image] for image in zip(*teacher, strict=True)]
-    return [[classes.count(c) / copies for c in range(CLASSES)] for classes in voted]
+    return [[classes.count(c) / samples for c in range(CLASSES)] for classes in voted]
 
 
-def slow_attack(model: nn.Module, case: Case, copies: int, targets: list[Row], epsilon: float, steps: int) -> Tensor:
-    """Noises [copies,B,...] moved one at a time; asserts what the paper promises of them before they are rescaled."""
+def slow_attack(model: nn.Module, case: Case, samples: int, targets: list[Row], epsilon: float, steps: int) -> Tensor:
+    """Noises [samples,B,...] moved one at a time; asserts what the paper promises of them before they are rescaled."""
 
     def apart(x: Tensor, noise: Tensor, target: Row) -> float:
         return divergence(target, softmax(answers(model, x.unsqueeze(0), noise.unsqueeze(0).unsqueeze(0))[0][0]))
 
-    moved = case.noise(copies).clone()
-    for copy, noises in enumerate(case.noise(copies)):
+    moved = case.noise(samples).clone()
+    for copy, noises in enumerate(case.noise(samples)):
         for image, (noise, target) in enumerate(zip(noises, targets, strict=True)):
             at = noise
             for _ in range(steps):
@@ -65,11 +65,11 @@ def slow_attack(model: nn.Module, case: Case, copies: int, targets: list[Row], e
     return moved
 
 
-def slow_counts(judge: Answers, case: Case, copies: int) -> list[int]:
+def slow_counts(judge: Answers, case: Case, samples: int) -> list[int]:
     """K of each image: how many of its uniform numbers are below the share of the judge's samples that are right."""
     counts = []
     for image, label, numbers in zip(
-        zip(*judge, strict=True), case.y, zip(*case.uniform(copies), strict=True), strict=True
+        zip(*judge, strict=True), case.y, zip(*case.uniform(samples), strict=True), strict=True
     ):
         confidence = mean([place(row) == label for row in image])
         counts.append(max(1, sum(number < confidence for number in numbers)))
@@ -77,35 +77,37 @@ def slow_counts(judge: Answers, case: Case, copies: int) -> list[int]:
 
 
 def check(
-    case: Case, copies: int, lbd: float, epsilon: float = 0.3, steps: int = 2, **modes: str
+    case: Case, samples: int, lbd: float, epsilon: float = 0.3, steps: int = 2, **modes: str
 ) -> tuple[list[int], float]:
     """Hold the loss against the paper's formula; returns every image's K and the worst-case term."""
     model = network(scale=3.0)
-    own = answers(model, case.x, case.noise(copies))
+    own = answers(model, case.x, case.noise(samples))
     teacher_sigma = (
         SIGMA if case.teacher_sigma is None or modes.get("teacher_noise") == "student" else case.teacher_sigma
     )
-    taught = None if case.teacher is None else answers(case.teacher, case.x, case.noise(copies) / SIGMA * teacher_sigma)
+    taught = (
+        None if case.teacher is None else answers(case.teacher, case.x, case.noise(samples) / SIGMA * teacher_sigma)
+    )
     judge = taught if modes.get("confidence") == "teacher" and taught is not None else own
-    targets, counts = slow_targets(own, taught), slow_counts(judge, case, copies)
-    moved = slow_attack(model, case, copies, targets, epsilon, steps)
+    targets, counts = slow_targets(own, taught), slow_counts(judge, case, samples)
+    moved = slow_attack(model, case, samples, targets, epsilon, steps)
 
     def terms() -> list[tuple[float, float]]:
-        own, worst = answers(model, case.x, case.noise(copies)), answers(model, case.x, moved)
+        own, worst = answers(model, case.x, case.noise(samples)), answers(model, case.x, moved)
         found = []
         for image, after, label, target, k in zip(
             zip(*own, strict=True), zip(*worst, strict=True), case.y, targets, counts, strict=True
         ):
-            low = sum(sorted(cross_entropy(row, label) for row in image)[:k]) / copies
-            high = max(divergence(target, softmax(row)) for row in after) if k == copies else 0.0
+            low = sum(sorted(cross_entropy(row, label) for row in image)[:k]) / samples
+            high = max(divergence(target, softmax(row)) for row in after) if k == samples else 0.0
             found.append((low, high))
         return found
 
-    cat_rs = method("cat-rs", m=copies, lbd=lbd, epsilon=epsilon, steps=steps, **modes)
+    cat_rs = method("cat-rs", m=samples, lbd=lbd, epsilon=epsilon, steps=steps, **modes)
     parts = hold(cat_rs, model, case, lambda: mean([low + lbd * high for low, high in terms()]), rel=1e-5)
     assert parts["low"] == pytest.approx(mean([low for low, _ in terms()]))
     assert parts["high"] == pytest.approx(mean([high for _, high in terms()]), rel=1e-5, abs=1e-12)
-    assert parts["sure"] == pytest.approx(mean([k == copies for k in counts]))
+    assert parts["sure"] == pytest.approx(mean([k == samples for k in counts]))
     return counts, parts["high"]
 
 
@@ -171,7 +173,7 @@ def test_where_every_copy_is_right_all_are_learnt() -> None:
 
 
 def test_k_is_binomial() -> None:
-    """Half of four copies right: all are accepted for one image in 16, and one or none for five in 16."""
+    """Half of four samples right: all are accepted for one image in 16, and one or none for five in 16."""
     count = 4000
     rows = torch.eye(3)[[0, 0, 1, 1]].repeat_interleave(count, dim=0)
     case = Case(count, labels=[0] * count)
@@ -186,12 +188,12 @@ def test_k_is_binomial() -> None:
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 30.0])
 def test_moved_noises_keep_their_mean_and_scale(epsilon: float) -> None:
     """What the network is shown last is another noise with the same first two moments, found in eval mode."""
-    case, copies, steps = Case(6), 3, 4
+    case, samples, steps = Case(6), 3, 4
     watched = Watched(network(scale=3.0))
-    method("cat-rs", m=copies, steps=steps, epsilon=epsilon).loss(watched, case.batch())
+    method("cat-rs", m=samples, steps=steps, epsilon=epsilon).loss(watched, case.batch())
     assert watched.modes == [True] + [False] * steps + [True]
-    before = case.noise(copies).flatten(0, 1).flatten(1)
-    moved = watched.seen[-1].flatten(1) - case.x.repeat(copies, 1, 1, 1).flatten(1)
+    before = case.noise(samples).flatten(0, 1).flatten(1)
+    moved = watched.seen[-1].flatten(1) - case.x.repeat(samples, 1, 1, 1).flatten(1)
     torch.testing.assert_close(moved.mean(1), before.mean(1), rtol=1e-9, atol=1e-12)
     torch.testing.assert_close(moved.square().mean(1), before.square().mean(1), rtol=1e-9, atol=1e-12)
     assert (moved - before).norm(dim=1).min() > 1e-3

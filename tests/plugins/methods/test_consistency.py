@@ -1,4 +1,4 @@
-"""Consistency regularization: noisy copies of an image should agree, and be sure."""
+"""Consistency regularization: noise samples of an image should agree, and be sure."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from tests.plugins.methods.slow import (
 )
 
 
-def loss_at(model: nn.Module, case: Case, images: Tensor, copies: int, lbd: float, eta: float) -> float:
-    rows = answers(model, images, case.noise(copies))
+def loss_at(model: nn.Module, case: Case, images: Tensor, samples: int, lbd: float, eta: float) -> float:
+    rows = answers(model, images, case.noise(samples))
     losses = []
     for image, label in zip(zip(*rows, strict=True), case.y, strict=True):
         centre = vote(image)
@@ -37,13 +37,13 @@ def loss_at(model: nn.Module, case: Case, images: Tensor, copies: int, lbd: floa
     return mean(losses)
 
 
-@pytest.mark.parametrize(("copies", "lbd", "eta"), [(2, 10.0, 0.5), (3, 0.0, 1.0), (4, 5.0, 0.0)])
+@pytest.mark.parametrize(("samples", "lbd", "eta"), [(2, 10.0, 0.5), (3, 0.0, 1.0), (4, 5.0, 0.0)])
 def test_it_is_cross_entropy_divergence_from_the_mean_and_entropy_of_the_mean(
-    copies: int, lbd: float, eta: float
+    samples: int, lbd: float, eta: float
 ) -> None:
     model, case = network(), Case()
-    consistency = method("consistency", m=copies, lbd=lbd, eta=eta)
-    hold(consistency, model, case, lambda: loss_at(model, case, case.x, copies, lbd, eta))
+    consistency = method("consistency", m=samples, lbd=lbd, eta=eta)
+    hold(consistency, model, case, lambda: loss_at(model, case, case.x, samples, lbd, eta))
 
 
 @pytest.mark.parametrize("attack", ["pgd", "ddn"])

@@ -38,14 +38,14 @@ def test_kd_is_hintons_loss_under_noise(temperature: float, weight: float) -> No
     }
 
 
-@pytest.mark.parametrize("copies", [1, 3])
-def test_crt_smoothed_is_the_divergence_of_soft_votes(copies: int) -> None:
+@pytest.mark.parametrize("samples", [1, 3])
+def test_crt_smoothed_is_the_divergence_of_soft_votes(samples: int) -> None:
     student, teacher = network(0), network(1)
     case = Case(teacher=teacher)
 
     def slow() -> float:
-        own, taught = (answers(net, case.x, case.noise(copies)) for net in (student, teacher))
+        own, taught = (answers(net, case.x, case.noise(samples)) for net in (student, teacher))
         pairs = zip(zip(*own, strict=True), zip(*taught, strict=True), strict=True)
         return mean([divergence(vote(wanted), vote(rows)) for rows, wanted in pairs])
 
-    hold(method("crt-smoothed", m=copies), student, case, slow)
+    hold(method("crt-smoothed", m=samples), student, case, slow)

@@ -1,4 +1,4 @@
-"""Gaussian augmentation: cross-entropy on one noisy copy of each image."""
+"""Gaussian augmentation: cross-entropy on one noise sample of each image."""
 
 from __future__ import annotations
 

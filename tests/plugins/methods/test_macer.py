@@ -1,4 +1,4 @@
-"""MACER: cross-entropy of the soft vote and a hinge on the certified radius."""
+"""MACER: cross-entropy of the averaged softmax and a hinge on the certified radius."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from torch import Tensor
 from tests.plugins.methods.slow import SIGMA, Case, Given, answers, hold, mean, method, network, place, softmax, vote
 
 
-def slow_terms(model: torch.nn.Module, case: Case, copies: int, beta: float, gamma: float) -> list[tuple[float, ...]]:
-    """For each image: -log of the soft vote for the label, sigma/2 * (gamma - margin) where it counts, the margin,
-    and whether the label leads (Zhai et al. 2020, equations 9 to 11)."""
+def slow_terms(model: torch.nn.Module, case: Case, samples: int, beta: float, gamma: float) -> list[tuple[float, ...]]:
+    """For each image: -log of the averaged softmax for the label, sigma/2 * (gamma - margin) where it counts, the
+    margin, and whether the label leads (Zhai et al. 2020, equations 9 to 11)."""
     terms = []
-    rows = answers(model, case.x, case.noise(copies))
+    rows = answers(model, case.x, case.noise(samples))
     for image, label in zip(zip(*rows, strict=True), case.y, strict=True):
         sharp = vote([[beta * value for value in row] for row in image])
         second, first = sorted(sharp)[-2:]
@@ -29,16 +29,16 @@ def slow_terms(model: torch.nn.Module, case: Case, copies: int, beta: float, gam
     return terms
 
 
-@pytest.mark.parametrize(("copies", "beta", "lbd"), [(1, 1.0, 3.0), (4, 2.0, 12.0), (4, 1.0, 0.0), (16, 3.0, 1.0)])
-def test_it_is_cross_entropy_of_the_vote_and_a_hinge_on_right_images(copies: int, beta: float, lbd: float) -> None:
+@pytest.mark.parametrize(("samples", "beta", "lbd"), [(1, 1.0, 3.0), (4, 2.0, 12.0), (4, 1.0, 0.0), (16, 3.0, 1.0)])
+def test_it_is_cross_entropy_of_the_vote_and_a_hinge_on_right_images(samples: int, beta: float, lbd: float) -> None:
     gamma, model, case = 1.0, network(), Case(12)
-    macer = method("macer", k=copies, beta=beta, gamma=gamma, lbd=lbd)
+    macer = method("macer", k=samples, beta=beta, gamma=gamma, lbd=lbd)
 
     def slow() -> float:
-        return mean([ce + lbd * hinge for ce, hinge, _, _ in slow_terms(model, case, copies, beta, gamma)])
+        return mean([ce + lbd * hinge for ce, hinge, _, _ in slow_terms(model, case, samples, beta, gamma)])
 
     parts = hold(macer, model, case, slow)
-    terms = slow_terms(model, case, copies, beta, gamma)
+    terms = slow_terms(model, case, samples, beta, gamma)
     assert parts["cross_entropy"] == pytest.approx(mean([term[0] for term in terms]))
     assert parts["radius_hinge"] == pytest.approx(mean([term[1] for term in terms]))
     assert parts["pushed"] == pytest.approx(mean([right and margin < gamma for *_, margin, right in terms]))
@@ -72,7 +72,7 @@ def test_where_every_image_is_wrong_only_cross_entropy_is_left() -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("size", [10.0, 1e3, 1e5])
 def test_sure_images_count_as_confident_and_leave_gradients_finite(dtype: torch.dtype, size: float) -> None:
-    """Three right, one wrong, and one whose copies are sure of two classes, so that its margin is zero."""
+    """Three right, one wrong, and one whose samples are sure of two classes, so that its margin is zero."""
     eye = torch.eye(3, dtype=dtype)
     first, second = size * eye[[0, 1, 2, 1, 1]], size * eye[[0, 1, 2, 1, 2]]
     model = Given(torch.cat([first, second]))
@@ -99,9 +99,9 @@ def test_an_image_that_float32_rounds_to_certain_is_still_pushed() -> None:
     assert model.logits.grad[0, 0] < 0
 
 
-def published(logits: Tensor, copies: int, y: Tensor, beta: float, gamma: float) -> tuple[Tensor, Tensor]:
+def published(logits: Tensor, samples: int, y: Tensor, beta: float, gamma: float) -> tuple[Tensor, Tensor]:
     """The authors' radius term in float32, and where it is finite (Zhai et al. 2020, as released)."""
-    p = (beta * logits).softmax(dim=1).view(copies, len(y), -1).mean(dim=0)
+    p = (beta * logits).softmax(dim=1).view(samples, len(y), -1).mean(dim=0)
     (first, second), leader = p.topk(2, dim=1).values.unbind(1), p.argmax(dim=1)
     normal = torch.distributions.Normal(0.0, 1.0)
     gap = normal.icdf(second) - normal.icdf(first)
@@ -111,14 +111,14 @@ def published(logits: Tensor, copies: int, y: Tensor, beta: float, gamma: float)
 
 
 @given(st.integers(0, 2**31), st.floats(0.01, 0.4), st.sampled_from([1, 2, 16]))
-def test_it_equals_the_published_float32_formula_where_that_is_finite(seed: int, scale: float, copies: int) -> None:
-    logits = scale * torch.randn(copies * 6, 4, generator=torch.Generator().manual_seed(seed))
+def test_it_equals_the_published_float32_formula_where_that_is_finite(seed: int, scale: float, samples: int) -> None:
+    logits = scale * torch.randn(samples * 6, 4, generator=torch.Generator().manual_seed(seed))
     y = torch.arange(6) % 4
-    radii, finite = published(logits, copies, y, 16.0, 8.0)
+    radii, finite = published(logits, samples, y, 16.0, 8.0)
     for image in range(6):
         if finite[image]:
-            rows = logits.view(copies, 6, 4)[:, image]
+            rows = logits.view(samples, 6, 4)[:, image]
             case = Case(1, labels=[int(y[image])])
-            _, parts = method("macer", k=copies).loss(Given(rows), case.batch())
+            _, parts = method("macer", k=samples).loss(Given(rows), case.batch())
             # float32 knows 1 - p_A only to 6e-8, so that large margins are coarse.
             assert parts["radius_hinge"].item() == pytest.approx(radii[image].item(), rel=1e-2, abs=2e-3)

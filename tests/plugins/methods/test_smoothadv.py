@@ -1,4 +1,4 @@
-"""SmoothAdv: cross-entropy on noisy copies of images that an attack under the same noise has moved."""
+"""SmoothAdv: cross-entropy on noise samples of images that an attack under the same noise has moved."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from tests.plugins.methods import slow
 from tests.plugins.methods.slow import Case, Watched, answers, cross_entropy, hold, mean, method, network
 
 
-def loss_at(model: torch.nn.Module, case: Case, images: Tensor, copies: int) -> float:
-    rows = answers(model, images, case.noise(copies))
+def loss_at(model: torch.nn.Module, case: Case, images: Tensor, samples: int) -> float:
+    rows = answers(model, images, case.noise(samples))
     return mean([cross_entropy(row, label) for copy in rows for row, label in zip(copy, case.y, strict=True)])
 
 
-@pytest.mark.parametrize(("copies", "steps"), [(1, 1), (1, 3), (3, 2)])
-def test_pgd_then_cross_entropy_under_the_same_noise(copies: int, steps: int) -> None:
+@pytest.mark.parametrize(("samples", "steps"), [(1, 1), (1, 3), (3, 2)])
+def test_pgd_then_cross_entropy_under_the_same_noise(samples: int, steps: int) -> None:
     model, case = network(), Case()
-    moved = slow.pgd(model, case, copies, 0.4, steps)
-    smoothadv = method("smoothadv", m=copies, steps=steps, epsilon=0.4, warmup_epochs=0)
-    hold(smoothadv, model, case, lambda: loss_at(model, case, moved, copies), rel=1e-5)
+    moved = slow.pgd(model, case, samples, 0.4, steps)
+    smoothadv = method("smoothadv", m=samples, steps=steps, epsilon=0.4, warmup_epochs=0)
+    hold(smoothadv, model, case, lambda: loss_at(model, case, moved, samples), rel=1e-5)
 
 
 def test_ddn_then_cross_entropy_under_the_same_noise() -> None:
-    model, copies = network(scale=3.0), 2
-    rows = answers(model, Case(8).x, Case(8).noise(copies))
+    model, samples = network(scale=3.0), 2
+    rows = answers(model, Case(8).x, Case(8).noise(samples))
     right = [slow.place(slow.vote(image)) for image in zip(*rows, strict=True)]
     case = Case(8, labels=[*right[:7], (right[7] + 1) % 3])
-    moved, fooled = slow.ddn(model, case, copies, 0.5, 6)
+    moved, fooled = slow.ddn(model, case, samples, 0.5, 6)
     assert set(fooled[:7]) == {True, False}
     assert torch.equal(moved[7], case.x[7])
-    smoothadv = method("smoothadv", m=copies, attack="ddn", steps=6, epsilon=0.5, warmup_epochs=0)
-    hold(smoothadv, model, case, lambda: loss_at(model, case, moved, copies), rel=1e-5)
+    smoothadv = method("smoothadv", m=samples, attack="ddn", steps=6, epsilon=0.5, warmup_epochs=0)
+    hold(smoothadv, model, case, lambda: loss_at(model, case, moved, samples), rel=1e-5)
 
 
 @pytest.mark.parametrize(("epoch", "epsilon"), [(0, 0.1), (1, 0.2), (3, 0.4), (9, 0.4)])

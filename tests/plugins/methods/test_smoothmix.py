@@ -51,13 +51,13 @@ def slow_attack(model: nn.Module, case: Case, options: dict[str, Any], warm: flo
 
 
 def slow_loss(
-    model: nn.Module, case: Case, images: tuple[Tensor, Tensor], copies: int, weight: float
+    model: nn.Module, case: Case, images: tuple[Tensor, Tensor], samples: int, weight: float
 ) -> tuple[float, float]:
     """The loss, and the share of images whose vote is right."""
     start, adversary = images
     shares = [number / 2 for number in case.uniform()[0]]
     mixed = torch.stack([(1 - s) * a + s * b for s, a, b in zip(shares, start, adversary, strict=True)])
-    own, between = (answers(model, shown, case.noise(copies)) for shown in (start, mixed))
+    own, between = (answers(model, shown, case.noise(samples)) for shown in (start, mixed))
     losses, right = [], []
     for image, moved, share, label in zip(
         zip(*own, strict=True), zip(*between, strict=True), shares, case.y, strict=True
@@ -117,7 +117,7 @@ def test_what_is_shown_stays_in_the_box_and_within_the_norm(max_norm: float | No
 
 
 def test_a_share_of_zero_leaves_image_and_answer_as_they_are() -> None:
-    """Then the mixed loss is the divergence of copies from their vote."""
+    """Then the mixed loss is the divergence of samples from their vote."""
     model, case = network(scale=3.0), Case(9)
     batch = replace(case.batch(), sample_uniform=torch.zeros)
     _, parts = method("smoothmix", T=2, m=2).loss(model, batch)

@@ -50,7 +50,7 @@ def test_the_last_boundary_is_never_easier_than_the_test_with_fixed_n() -> None:
 
 
 def size(p: float, bounds: tuple[int, ...], sizes: tuple[int, ...]) -> float:
-    """P(ever crossing) by a recursion over single copies, which shares nothing with the code under test."""
+    """P(ever crossing) by a recursion over single samples, which shares nothing with the code under test."""
     alive = np.zeros(sizes[-1] + 1)
     alive[0] = 1.0
     crossed, done = 0.0, 0
@@ -126,7 +126,7 @@ def test_futility_gives_up_where_the_exact_predictive_distribution_would(z: floa
         return True
 
     def first(gives_up: Callable[[int, int], bool]) -> int:
-        """The fewest failures at which it gives up; of the selection if there are no other copies."""
+        """The fewest failures at which it gives up; of the selection if there are no other samples."""
         return bisect_left(range(max(n, 100)), 1, key=lambda k: gives_up(k, expected) if n else gives_up(0, k))
 
     approximate = first(lambda failures, chosen: is_futile(plan, 0, n, failures, (100, chosen)))

@@ -8,7 +8,7 @@ from smoothctl.testing import check_architecture, check_dataset, check_method, c
 
 
 def test_each_plugin_keeps_its_contract():
-    check_method(LabelSmoothing, {"copies": 3})
+    check_method(LabelSmoothing, {"samples": 3})
     check_architecture(*register_architectures())
     check_dataset(*register_datasets())
     check_noise(*register_noises())
