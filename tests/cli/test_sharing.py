@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -139,6 +140,8 @@ def test_torchrun_merges_into_what_one_process_writes(typed: Typed, run_copy: Pa
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert determined(workplace / "shared.tsv") == determined(workplace / "whole.tsv")
+    settings = json.loads((workplace / "shared.json").read_text())["settings"]
+    assert settings["arithmetic"].startswith("exact, grid")
     assert not list(workplace.glob("*worker*"))
     assert done.stdout.count("log: shared.tsv") == 1
 
