@@ -46,6 +46,9 @@ def test_messages_name_settings_as_python_or_as_flags(typed: Typed, workplace: P
     with pytest.raises(UsageError, match="choose with `state_key=KEY`"):
         load_model(workplace / "two.pt", given=Assumptions(arch="lenet"))
     assert "choose with --state-key KEY" in typed("certify two.pt --arch lenet --n 100").err
+    (workplace / "log.tsv").write_text("idx\tlabel\tpredict\tradius\n0\t1\t1\t0.5\n")
+    assert typed("report log.tsv --out page").code == 0
+    assert "--dataset names it" in (workplace / "page" / "index.html").read_text()
     (workplace / "own.py").write_text("")
     for words in (
         "certify two.pt --state-key a --arch own.py:f",

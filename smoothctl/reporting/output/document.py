@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from smoothctl.base import console
 from smoothctl.reporting.assemble import Report
 from smoothctl.reporting.measures import images, published
 from smoothctl.reporting.measures.comparison import Comparison, EnvelopePoint
@@ -61,7 +62,10 @@ def plain(value: Summary | Comparison | EnvelopePoint | Any) -> dict[str, Any]:
 
 def as_document(report: Report, problems: Sequence[str], parts: Collection[str]) -> dict[str, Any]:
     """The report as plain data."""
-    extra: dict[str, Any] = {"problems": list(problems), "notes": list(report.noted)}
+    extra: dict[str, Any] = {
+        "problems": [*map(console.worded, problems)],
+        "notes": [*map(console.worded, report.noted)],
+    }
     if "envelope" in parts:
         extra["envelopes"] = [
             {"title": title, "points": [plain(point) for point in points]} for title, points in report.envelopes()
@@ -69,14 +73,16 @@ def as_document(report: Report, problems: Sequence[str], parts: Collection[str])
     if "compare" in parts and len(report.recorded) > 1:
         compared, failures = report.compared
         extra["comparisons"] = [plain(each) for each in compared]
-        extra["not_compared"] = failures
+        extra["not_compared"] = list(map(console.worded, failures))
     if "estimate" in parts:
         extra["estimates"] = [plain(each) for each in report.estimates]
     if "images" in parts:
         extra["images"] = [plain(image) for image in images.not_certified(report.recorded)] if report.recorded else []
     if report.against:
         extra["published"] = [_published(row) for row in report.published]
-    return build([*report.summaries, *report.predictions], report.radii, report.said, report.rho, **extra)
+    return build(
+        [*report.summaries, *report.predictions], report.radii, [*map(console.worded, report.said)], report.rho, **extra
+    )
 
 
 def _published(row: published.Published) -> dict[str, Any]:

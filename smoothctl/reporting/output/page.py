@@ -31,7 +31,7 @@ def write(report: Report, directory: Path, data: Path | None = None, source: pic
     try:
         strips, reason = pictures.strips(report.recorded, data, source), ""
     except SmoothctlError as error:
-        strips, reason = [], str(error)
+        strips, reason = [], console.worded(error)
         console.note(f"pictures are left out of the page: {reason}")
     text = render(report, reason, strips)
     files.replace_file(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
@@ -59,8 +59,8 @@ def render(report: Report, no_pictures: str = "", strips: Sequence[pictures.Stri
         lead=answer.lead(report, found),
         answer=found,
         acr=answer.acr_line(report.summaries),
-        said=[*report.said, *problems],
-        noted=[*report.noted, *undrawn],
+        said=list(map(console.worded, [*report.said, *problems])),
+        noted=list(map(console.worded, [*report.noted, *undrawn])),
         strips=strips,
         no_pictures=no_pictures,
         sections=sections,
