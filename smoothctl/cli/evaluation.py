@@ -101,12 +101,15 @@ def _warn_of_run(model: Path) -> None:
 
 def show_plan(job: Job, path: Path, as_json: bool) -> None:
     """Print what would be done, and how long it may take."""
-    seconds = job.estimate()
+    from smoothctl.evaluation.resolution import resolution
+
+    seconds, told = job.estimate(), resolution(len(job.indices))
     if as_json:
         document = {
             "log": str(path), "settings": job.identity(), "indices": list(job.indices),
             "forward_passes": job.procedure.likely_samples * len(job.indices),
             "most_forward_passes": job.procedure.most_samples * len(job.indices), "estimated_seconds": seconds,
+            "resolution": vars(told),
         }  # fmt: skip
         console.result(json_format.dumps(document, indent=2))
         return
@@ -116,6 +119,7 @@ def show_plan(job: Job, path: Path, as_json: bool) -> None:
         *options.show_settings(job.identity()),
         f"plan: {job.plan()}",
         f"images: {shown}{', ...' if len(job.indices) > 8 else ''}",
+        f"they tell: {told}",
         f"classes: {', '.join(f'{place}={name}' for place, name in enumerate(job.dataset.class_names[:12]))}",
         f"estimate: about {console.duration(seconds)} on {job.device}",
     ]
