@@ -63,7 +63,7 @@ def test_escaped_latex_leaves_no_special_letter_bare(text):
     bare = escape_latex(text)
     for command in (
         r"\textbackslash{}",
-        r"\textasciitilde{}",
+        r"$\sim$",
         r"\textasciicircum{}",
         r"\textless{}",
         r"\textgreater{}",

@@ -11,7 +11,7 @@ from itertools import groupby
 
 LATEX = {letter: rf"\{letter}" for letter in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
+    "~": r"$\sim$",
     "^": r"\textasciicircum{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
