@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -355,3 +357,12 @@ def test_trackers_that_fail_are_caught(tmp_path: Any) -> None:
 def test_pytest_finds_the_fixtures_by_itself(tiny_batch: Batch, tiny_network: nn.Module, smoothctl_run: Any) -> None:
     assert tiny_network(tiny_batch.x).shape == (32, 4)
     assert (smoothctl_run("--method stability") / "certify.tsv").is_file()
+
+
+def test_pytest_loads_nothing_heavy_where_smoothctl_is_installed() -> None:
+    code = (
+        "import sys, smoothctl.testing.fixtures\n"
+        "print([name for name in ('torch', 'numpy', 'pydantic') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
